@@ -94,6 +94,9 @@ typedef struct pare_exec {
      * of work. It must stay set until the call has returned. A flag that is never set changes no
      * bit of any result. */
     const volatile int *stop;
+    /* The fast engine rounds what enters a matrix of packed integers (pare_load_opts in
+     * pare/model.h) to integers of 8 bits as well: faster, and less exact. */
+    bool int8;
 } pare_exec;
 
 /* PARE_OK, or PARE_ERR_STOPPED with its message when x->stop is set: x may be NULL. One read of

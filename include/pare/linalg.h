@@ -28,9 +28,11 @@ static inline pare_mat pare_mat_of(double *v, size_t rows, size_t cols)
 /* Rows x cols of zeros in the arena; v is NULL when memory is out. */
 pare_mat pare_mat_new(pare_arena *a, size_t rows, size_t cols);
 
-/* A stored matrix [rows = out, cols = in], f32 or f64; a vector is 1 x n; data NULL = absent. */
+/* A stored matrix [rows = out, cols = in], f32 or f64; a vector is 1 x n; data NULL = absent. In a
+ * model that was loaded to run packed (pare_load_opts) a matrix may have type PARE_U8: integers or
+ * numbers of half precision in the order in which a product reads them. */
 typedef struct pare_weight {
-    pare_dtype dtype; /* PARE_F32 or PARE_F64 */
+    pare_dtype dtype; /* PARE_F32, PARE_F64, or PARE_U8: data is a pare_packed_weight */
     size_t rows, cols;
     const void *data;
 } pare_weight;
@@ -52,10 +54,17 @@ static inline bool pare_has(const pare_weight *w)
 {
     return w->data != NULL;
 }
+/* What begins a packed weight. */
+typedef struct pare_packed_weight {
+    double (*at)(const struct pare_packed_weight *self, size_t i); /* pare_weight_at */
+    bool integers; /* with scales; else numbers of half precision */
+} pare_packed_weight;
 static inline double pare_weight_at(const pare_weight *w, size_t i) /* row-major element i */
 {
-    return w->dtype == PARE_F32 ? (double)((const float *)w->data)[i]
-                                : ((const double *)w->data)[i];
+    if (w->dtype == PARE_F32) return (double)((const float *)w->data)[i];
+    if (w->dtype == PARE_F64) return ((const double *)w->data)[i];
+    const pare_packed_weight *const p = (const pare_packed_weight *)w->data;
+    return p->at(p, i);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */

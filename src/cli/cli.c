@@ -458,7 +458,8 @@ pare_status cli_check_files(cli *c, const char *const *inputs, size_t n)
 
 pare_status cli_load_files(cli *c, pare_model **out, const char *path, pare_files *files)
 {
-    const pare_load_opts told = {.pool = (pare_pool)c->pool, .normalize = c->normalize};
+    const pare_load_opts told = {
+        .pool = (pare_pool)c->pool, .normalize = c->normalize, .packed = c->packed};
     const pare_status st = cli_name(c, pare_model_load_as(out, path, &told, files, &c->err), path);
     for (const char *s = st ? NULL : (*out)->notes; s && *s;) {
         const size_t n = strcspn(s, "\n");
@@ -477,6 +478,41 @@ pare_status cli_load(cli *c, pare_model **out, const char *path)
     const pare_status st = cli_load_files(c, out, path, files);
     pare_files_free(files);
     return st;
+}
+
+/* ---- the engine ------------------------------------------------------------------------------ */
+
+const char *const cli_engine_words[] = {"f32", "int8", NULL};
+const char *const cli_engine_help[] = {
+    "single precision",
+    "matrices of packed integers (pare quant) are multiplied with integers of 8 bits, to which "
+    "what enters them is rounded; all else in single precision",
+    NULL};
+
+static pare_status find_integers(void *self, const char *name, pare_weight *w, bool vector,
+                                 pare_err *err)
+{
+    (void)name, (void)vector, (void)err;
+    if (w->dtype == PARE_U8) *(bool *)self |= ((const pare_packed_weight *)w->data)->integers;
+    return PARE_OK;
+}
+
+pare_status cli_engine(cli *c, size_t engine, const pare_model *m)
+{
+    bool integers = false;
+    if (engine != CLI_ENGINE_INT8) return PARE_OK;
+    /* Looking at weights does not change them. */
+    const pare_status st =
+        pare_model_each_weight((pare_model *)m, find_integers, &integers, &c->err);
+    if (st) return st;
+    if (!integers)
+        return pare_fail(
+            &c->err, PARE_ERR_INPUT,
+            "--engine int8: %s has no packed integers; `pare quant MODEL -o OUT` makes "
+            "such a model",
+            c->operand[0]);
+    c->whole.int8 = c->steps.exec.int8 = c->exec.int8 = true;
+    return PARE_OK;
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */

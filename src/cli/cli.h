@@ -19,6 +19,7 @@ typedef struct cli {
     const char *out;
     size_t pool; /* what importers are told about the outputs (pare_load_opts) ... */
     bool normalize;
+    bool packed;      /* models are loaded to be run, not to be changed or certified (cli_engine) */
     const char *line; /* the whole command, as a shell would have to be told again */
     char **operand;
     size_t noperands;
@@ -103,6 +104,11 @@ bool cli_has_ending(const char *path);
 const char *cli_folder_name(cli *c, const char *path);
 /* Whether both names lead to one file or folder that is there. */
 bool cli_same_file(const char *a, const char *b);
+/* Row of --engine for a table of options, of which *to is the place in the table; and what it asks
+ * for, once models are loaded: with int8 PARE_ERR_INPUT for a model without integers. */
+typedef enum cli_engine_kind { CLI_ENGINE_F32, CLI_ENGINE_INT8 } cli_engine_kind;
+extern const char *const cli_engine_words[], *const cli_engine_help[]; /* ended by NULL */
+pare_status cli_engine(cli *c, size_t engine, const pare_model *m);
 /* As --pool and --normalize say; what reading it decided is said on stderr. */
 pare_status cli_load(cli *c, pare_model **out, const char *path);
 pare_status cli_load_files(cli *c, pare_model **out, const char *path, pare_files *files);

@@ -9,6 +9,7 @@ typedef struct eval_opts {
     const char *data, *column, *reference;
     size_t split, window;
     bool f64, whole;
+    size_t engine; /* a cli_engine_kind */
 } eval_opts;
 
 typedef struct eval_result {
@@ -82,7 +83,7 @@ static void print_text(const eval_opts *o, const eval_result *r)
         out_row("", "%s document%s, %s", out_count(n, r->documents), r->documents == 1 ? "" : "s",
                 r->separated);
     if (r->skipped) out_row("skipped", "%zu texts without a token", r->skipped);
-    out_row("time", "%.1f ms (%s)", r->ms, o->f64 ? "in f64" : "in f32");
+    out_row("time", "%.1f ms (%s)", r->ms, o->f64 ? "in f64" : o->engine ? "in int8 and f32" : "in f32");
 }
 
 static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
@@ -149,7 +150,11 @@ static pare_status eval(cli *c, void *self)
                                  .seed = c->seed,
                                  .exec = &c->exec};
     pare_status st = cli_check_files(c, (const char *const[]){path, o->data}, 2);
+    if (!st) st = cli_only(c, "engine", !o->f64, "the fast engine, without --f64");
+    c->packed = o->engine == CLI_ENGINE_INT8;
     if (!st) st = cli_load(c, &m, path);
+    if (!st) st = cli_engine(c, o->engine, m);
+    c->packed = false;
     if (!st && o->reference) st = cli_load(c, &ref, o->reference);
     if (!st) st = cli_name(c, pare_dataset_load(&d, c->arena, m, o->data, &read, &c->err), o->data);
     if (!st) warn_text(c, o->data, &d.notes);
@@ -207,6 +212,8 @@ int cmd_eval(int argc, char **argv)
          .min = 2, .max = 1u << 30},
         {.name = "whole", .kind = OPT_FLAG, .to = &o.whole, .rare = true,
          .help = "a .txt is one document, also where blank lines or <|endoftext|> separate parts of it (as WikiText is usually scored)"},
+        {.name = "engine", .kind = OPT_CHOICE, .to = &o.engine, .metavar = "ENGINE",
+         .help = "what the products of MODEL are computed in", .choices = cli_engine_words, .choice_help = cli_engine_help},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "compute in double precision instead of single precision"},
     };
     const opt_spec spec = {

@@ -201,6 +201,7 @@ static pare_status check_options(cli *c, const run_opts *o)
         {"timeout", calls && program, "--backend pipe:COMMAND or onnx:FILE"},
         {"eps", sample || o->mode == PARE_LENGTH_PAPER, "--mode sample or --mode paper"},
         {"delta", sample, "--mode sample"},
+        {"engine", !o->f64 && !calls, "the fast engine (without --f64, --oracle, --plan)"},
         {0},
     };
     pare_status st = cli_check_rules(c, rules);
@@ -277,7 +278,10 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
     pare_status st = check_options(c, o);
     if (!st) st = run_check_length(c, o);
     if (!st && o->plan) st = run_read_plan(c, &s, &own);
+    /* Small calls and double precision read numbers. */
+    c->packed = !o->oracle && !o->plan && !o->f64;
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
+    if (!st) st = cli_engine(c, o->engine, s.m);
     if (!st) st = run_set_attention(c, &s);
     if (!st) {
         const char *const why = pare_generate_refuses(s.m);
@@ -334,6 +338,8 @@ int cmd_run(int argc, char **argv)
          .low = RUN_LEAST_MASS, .high = 1},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .group = "One forward pass",
          .help = "compute in double precision instead of single precision"},
+        {.name = "engine", .kind = OPT_CHOICE, .to = &o.engine, .metavar = "ENGINE",
+         .help = "what products are computed in", .choices = cli_engine_words, .choice_help = cli_engine_help},
         {.name = "trace", .kind = OPT_TEXT, .to = &o.trace, .metavar = "DIR", .rare = true,
          .help = "also write the activations of every layer into this folder, as .npy arrays"},
         {.name = "attention", .kind = OPT_CHOICE, .to = &o.attention, .metavar = "KIND", .rare = true,

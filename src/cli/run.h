@@ -17,6 +17,7 @@ typedef struct run_opts {
     size_t tokens;
     pare_sample_opts sample;
     bool f64;
+    size_t engine;    /* a cli_engine_kind */
     size_t attention; /* a run_attention */
     double tolerance; /* of the range of the values, --attention poly */
     size_t oracle;    /* tokens of the engine; 0: attention is our own */

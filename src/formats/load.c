@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-static pare_status load_file(pare_model **out, bool *ours, const char *path, pare_files *files,
-                             pare_err *err)
+static pare_status load_file(pare_model **out, bool *ours, const char *path, bool packed,
+                             pare_files *files, pare_err *err)
 {
     pare_blob *blob = NULL;
     pare_status st = pare_files_read(files, &blob, path, err);
     if (st) return st;
-    st = model_file_read(out, ours, blob, err);
+    st = model_file_read(out, ours, blob, packed, err);
     pare_blob_release(blob);
     return st;
 }
@@ -22,7 +22,8 @@ pare_status pare_model_load_as(pare_model **out, const char *path, const pare_lo
     bool ours = false, folder = false;
     *out = NULL;
     pare_status st = pare_files_is_dir(files, &folder, path, err);
-    if (!st && !folder && (st = load_file(out, &ours, path, files, err)) && st == PARE_ERR_IO)
+    if (!st && !folder && (st = load_file(out, &ours, path, opts && opts->packed, files, err)) &&
+        st == PARE_ERR_IO)
         return st; /* the message names the path already */
     if (!st && !ours) st = import_any(out, path, opts ? opts : &usual, files, err);
     if (!st && ours && opts && (opts->pool != PARE_POOL_NONE || opts->normalize))

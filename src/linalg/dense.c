@@ -6,7 +6,7 @@
 #include "small_dense.h"
 #include "sgemm.h"
 #include "tiles.h"
-#include "matrix.h"
+#include "packed.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +135,7 @@ static pare_status run(job *j, void (*tile_fn)(void *, size_t), const pare_exec 
                        pare_err *err)
 {
     if (j->b && !pare_has(j->b)) j->b = NULL;
-    PARE_ASSERT(j->w->dtype == PARE_F32 || j->w->dtype == PARE_F64);
+    PARE_ASSERT(j->w->dtype == PARE_F32 || j->w->dtype == PARE_F64 || (j->y64 && packed_of(j->w)));
     PARE_ASSERT(!j->b || j->b->rows * j->b->cols == j->w->rows);
     if (j->n == 0 || j->w->rows == 0) return PARE_OK;
     PARE_ASSERT(pare_has(j->w) || j->w->cols == 0);

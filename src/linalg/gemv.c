@@ -3,7 +3,7 @@
  * One token against all weights is bound by memory: the weights are laid out once in the order in
  * which they will be read, and large ones are read by all threads. */
 #include "base/simd.h"
-#include "matrix.h"
+#include "packed.h"
 #include "gemv.h"
 #include <string.h>
 
@@ -42,6 +42,15 @@ static void pack_panel(void *ctx, size_t panel)
     }
 }
 
+/* Whole matrices that lie in panels already. */
+static bool are_packed(const pare_part *part, size_t parts, size_t in)
+{
+    bool packed = parts > 0 && parts <= PARE_PANEL_PARTS;
+    for (size_t p = 0; packed && p < parts; p++)
+        packed = packed_of(part[p].w) && part[p].from == 0 && part[p].w->cols == in;
+    return packed;
+}
+
 pare_status pare_panels_new(pare_panels *out, pare_arena *a, const pare_part *part, size_t parts,
                             size_t in, const pare_exec *exec, pare_err *err)
 {
@@ -52,15 +61,20 @@ pare_status pare_panels_new(pare_panels *out, pare_arena *a, const pare_part *pa
         out->out += pare_padded(part[p].w->rows);
         biased = biased || (part[p].b && pare_has(part[p].b));
     }
+    const bool packed = are_packed(part, parts, in);
     size_t count;
     float *const v =
-        pare_mul(&count, out->out, in ? in : 1) ? pare_alloc(a, count, sizeof *v) : NULL;
+        !packed && pare_mul(&count, out->out, in ? in : 1) ? pare_alloc(a, count, sizeof *v) : NULL;
     float *const bias = biased ? pare_alloc(a, out->out, sizeof *bias) : NULL;
-    if (!v || (biased && !bias)) return pare_no_memory(err);
+    if ((!v && !packed) || (biased && !bias)) return pare_no_memory(err);
     size_t at = 0;
     for (size_t p = 0; p < parts; p++) {
-        pack_job j = {part[p].w, part[p].from, in, v + at * in};
-        pare_parallel(exec, pare_padded(part[p].w->rows) / PARE_PANEL, pack_panel, &j);
+        if (packed) {
+            out->packed[out->npacked++] = packed_of(part[p].w);
+        } else {
+            pack_job j = {part[p].w, part[p].from, in, v + at * in};
+            pare_parallel(exec, pare_padded(part[p].w->rows) / PARE_PANEL, pack_panel, &j);
+        }
         const size_t biases = part[p].b && pare_has(part[p].b) ? part[p].w->rows : 0;
         for (size_t o = 0; o < biases; o++) bias[at + o] = (float)pare_weight_at(part[p].b, o);
         at += pare_padded(part[p].w->rows);
@@ -93,6 +107,7 @@ static void one_block(void *ctx, size_t b)
 void pare_panels_apply(float *y, size_t ldy, const pare_panels *p, const float *x, size_t ldx,
                        size_t n, bool add, const pare_exec *exec)
 {
+    PARE_ASSERT(p->npacked == 0);
     split s = {.all = {.y = y,
                        .w = p->v,
                        .x = x,

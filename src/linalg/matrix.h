@@ -54,8 +54,13 @@ PARE_MUST_USE pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool 
 /* A matrix made ready for few rows at a time: f32, in panels of PARE_PANEL outputs (the last one
  * filled up with zeros), so that every load serves a whole vector of outputs. */
 enum { PARE_PANEL = 32 };
+enum { PARE_PANEL_PARTS = 3 };
+struct packed_matrix;
 typedef struct pare_panels {
-    size_t in, out;    /* out: a multiple of PARE_PANEL; 0 = absent */
+    size_t in, out; /* out: a multiple of PARE_PANEL; 0 = absent */
+    /* Parts that are packed already (packed.h) are read as they are, each by a product of its own. */
+    const struct packed_matrix *packed[PARE_PANEL_PARTS];
+    size_t npacked;    /* 0: v */
     const float *v;    /* out / PARE_PANEL panels, each in x PARE_PANEL */
     const float *bias; /* out, or NULL */
 } pare_panels;
@@ -74,7 +79,7 @@ PARE_MUST_USE pare_status pare_panels_new(pare_panels *out, pare_arena *a, const
                                           size_t parts, size_t in, const pare_exec *exec,
                                           pare_err *err);
 /* y (n x out) = x (n x in) W^T + b, added to y where `add`. What is filled up gives 0. A row's bits
- * depend on that row alone: not on n, nor on the threads. y does not alias x. */
+ * depend on that row alone: not on n, nor on the threads. y does not alias x. No parts are packed. */
 void pare_panels_apply(float *y, size_t ldy, const pare_panels *p, const float *x, size_t ldx,
                        size_t n, bool add, const pare_exec *exec);
 

@@ -1,11 +1,11 @@
 /* weight.c - stored matrices: widened by parts, checked once. */
-#include "matrix.h"
+#include "packed.h"
 #include <math.h>
 #include <string.h>
 
 void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c)
 {
-    PARE_ASSERT(w->dtype == PARE_F32 || w->dtype == PARE_F64);
+    PARE_ASSERT(w->dtype == PARE_F32 || w->dtype == PARE_F64 || packed_of(w));
     PARE_ASSERT(r <= w->rows && out->rows <= w->rows - r);
     PARE_ASSERT(c <= w->cols && out->cols <= w->cols - c);
     if (out->cols == 0) return;
@@ -16,6 +16,8 @@ void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c)
             memcpy(to, (const double *)w->data + at, out->cols * sizeof *to);
             continue;
         }
+        for (size_t j = 0; packed_of(w) && j < out->cols; j++) to[j] = pare_weight_at(w, at + j);
+        if (packed_of(w)) continue;
         const float *from = (const float *)w->data + at;
         for (size_t j = 0; j < out->cols; j++) to[j] = (double)from[j];
     }
@@ -23,7 +25,8 @@ void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c)
 
 bool pare_weight_finite(const pare_weight *w, size_t *where)
 {
-    PARE_ASSERT(w->dtype == PARE_F32 || w->dtype == PARE_F64);
+    PARE_ASSERT(w->dtype == PARE_F32 || w->dtype == PARE_F64 || packed_of(w));
+    if (packed_of(w)) return packed_finite(packed_of(w), where);
     const size_t count = pare_has(w) ? w->rows * w->cols : 0;
     for (size_t i = 0; i < count; i++)
         if (!isfinite(pare_weight_at(w, i))) {

@@ -10,6 +10,21 @@
 #include <math.h>
 #include <string.h>
 
+void decode_product(pare_decoder *d, float *y, size_t ldy, const pare_panels *p, const float *x,
+                    size_t ldx, size_t n, bool add)
+{
+    const packed_work work = {d->exec.int8, d->scratch, &d->exec};
+    size_t at = 0;
+    if (p->npacked == 0) pare_panels_apply(y, ldy, p, x, ldx, n, add, &d->exec);
+    for (size_t i = 0; i < p->npacked; i++) {
+        const size_t outs = pare_padded(p->packed[i]->rows);
+        const float *const bias = p->bias ? p->bias + at : NULL;
+        packed_apply(&(packed_product){y + at, ldy, outs, p->packed[i], bias, x, ldx, n, add},
+                     &work);
+        at += outs;
+    }
+}
+
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 static void norm_rows(const pare_decoder *d, float *y, const float *x, const decode_norm *n,
@@ -54,7 +69,7 @@ static void close_sublayer(pare_decoder *d, const decode_skip *s, const decode_n
 {
     const size_t ld = decode_stride(dout), ldx = decode_stride(din);
     if (s->kind == PARE_SKIP_DENSE)
-        pare_panels_apply(d->y, ld, &s->dense, d->x, ldx, n, true, &d->exec);
+        decode_product(d, d->y, ld, &s->dense, d->x, ldx, n, true);
     else if (s->kind != PARE_SKIP_NONE)
         for (size_t i = 0; i < n; i++)
             d->kernels->add(d->y + i * ld, d->x + i * ldx, s->diagonal, pare_padded(dout));
@@ -75,12 +90,12 @@ static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
         const size_t ld = f->layer[l].out + LANES;
         const size_t cols = gated ? f->layer[l].out / 2 : f->layer[l].out;
         float *const h = l % 2 ? d->g : d->h;
-        pare_panels_apply(h, ld, &f->layer[l], x, ldx, n, false, &d->exec);
+        decode_product(d, h, ld, &f->layer[l], x, ldx, n, false);
         act_rows(d, h, gated ? h + cols : NULL, ld, cols, n, f->f->act);
         x = h;
         ldx = ld;
     }
-    pare_panels_apply(d->y, out, &f->layer[f->layers - 1], x, ldx, n, false, &d->exec);
+    decode_product(d, d->y, out, &f->layer[f->layers - 1], x, ldx, n, false);
 }
 
 /* Takes the next rows, whose sequences and positions are set, through embedding and blocks. */
@@ -98,7 +113,7 @@ static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
         }
         for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
     }
-    if (d->map.out) pare_panels_apply(d->x, ld, &d->map, d->z, raw, n, false, &d->exec);
+    if (d->map.out) decode_product(d, d->x, ld, &d->map, d->z, raw, n, false);
     for (size_t i = 0; s->pos.after_map && i < n; i++)
         for (size_t j = 0; j < width; j++)
             d->x[i * ld + j] =
@@ -131,7 +146,7 @@ static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
     norm_rows(d, now, now, &d->head_norm, n);
     if (d->head_dense.out) {
         const size_t ldy = d->head_dense.out + LANES;
-        pare_panels_apply(next, ldy, &d->head_dense, now, *ld, n, false, &d->exec);
+        decode_product(d, next, ldy, &d->head_dense, now, *ld, n, false);
         width = head->dense.w.rows;
         *ld = ldy;
         now = next;
@@ -139,7 +154,7 @@ static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
     }
     act_rows(d, now, NULL, *ld, pare_padded(width), n, head->act);
     if (!d->head_out.out) return now;
-    pare_panels_apply(next, d->head_out.out + LANES, &d->head_out, now, *ld, n, false, &d->exec);
+    decode_product(d, next, d->head_out.out + LANES, &d->head_out, now, *ld, n, false);
     *ld = d->head_out.out + LANES;
     if (d->output_map) {
         float *const stored = next;
@@ -299,7 +314,7 @@ pare_status pare_decoder_new_batch(pare_decoder **out, const pare_model *m, size
     if (simd_best() >= SIMD_AVX2) d->kernels = &decode_avx2;
     if (simd_best() >= SIMD_AVX512) d->kernels = &decode_avx512;
 #endif
-    if (exec) d->exec.threads = exec->threads;
+    if (exec) d->exec = (pare_exec){.threads = exec->threads, .int8 = exec->int8};
     d->max_tokens = max_tokens ? max_tokens : most;
     d->sequences = sequences;
     const pare_status st = decode_prepare(d, err);

@@ -3,7 +3,7 @@
 #ifndef PARE_MODEL_DECODE_H
 #define PARE_MODEL_DECODE_H
 #include "decode_kernels.h"
-#include "linalg/matrix.h"
+#include "linalg/packed.h"
 #include <pare/run.h>
 
 enum { PARE_DECODE_SEQUENCES = 96 }; /* that one decoder reads side by side, at most */
@@ -89,6 +89,7 @@ struct pare_decoder {
     /* DECODE_ROWS rows each: the stream and its successor, the normed row, two hidden ones. */
     float *x, *y, *z, *h, *g;
     size_t stream_stride, hidden_stride; /* floats per row of x, y, z and of h, g, at most */
+    void *scratch;                       /* of products of packed weights */
     float *scores;                       /* per head */
     size_t score_capacity;
 };
@@ -102,6 +103,9 @@ static inline size_t decode_stride(size_t d)
 
 /* Packs the weights and allocates caches and rows; on failure the caller frees the arena. */
 PARE_MUST_USE pare_status decode_prepare(pare_decoder *d, pare_err *err);
+/* y (n x out) = x (n x in) W^T + b, added to y where `add`. */
+void decode_product(pare_decoder *d, float *y, size_t ldy, const pare_panels *p, const float *x,
+                    size_t ldx, size_t n, bool add);
 /* d->y = the attention branch at d->z, n rows. */
 void decode_attention(pare_decoder *d, decode_attn *a, size_t n);
 /* Angles of the n rows. */

@@ -118,7 +118,7 @@ static void heads(pare_decoder *d, const decode_attn *a, size_t n)
 {
     const size_t ld = a->project.out + LANES, ldy = decode_stride(a->head_columns);
     const size_t nheads = a->a->nheads;
-    pare_panels_apply(d->h, ld, &a->project, d->z, decode_stride(a->a->din), n, false, &d->exec);
+    decode_product(d, d->h, ld, &a->project, d->z, decode_stride(a->a->din), n, false);
     rotate_rows(d, a, d->h, ld, n);
     if (a->running) {
         for (size_t i = 0; i < n; i++) {
@@ -200,22 +200,21 @@ void decode_attention(pare_decoder *d, decode_attn *a, size_t n)
     const size_t ld = decode_stride(a->a->dout), ldx = decode_stride(a->a->din);
     const bool direct = a->direct.out > 0;
     const float *x = d->z;
-    if (direct) pare_panels_apply(d->y, ld, &a->direct, d->z, ldx, n, false, &d->exec);
+    if (direct) decode_product(d, d->y, ld, &a->direct, d->z, ldx, n, false);
     switch (a->a->kind) {
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY: /* exact is within any tolerance */
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_POOL:
         heads(d, a, n);
-        pare_panels_apply(d->y, ld, &a->output, d->g, decode_stride(a->head_columns), n, direct,
-                          &d->exec);
+        decode_product(d, d->y, ld, &a->output, d->g, decode_stride(a->head_columns), n, direct);
         return;
     case PARE_ATTN_AFFMIX:
         mean_rows(d, a->mean, d->g, d->z, ldx, n);
-        pare_panels_apply(d->y, ld, &a->output, d->g, ldx, n, true, &d->exec);
+        decode_product(d, d->y, ld, &a->output, d->g, ldx, n, true);
         return;
     case PARE_ATTN_UNIFORM:
-        pare_panels_apply(d->h, ld, &a->project, d->z, ldx, n, false, &d->exec);
+        decode_product(d, d->h, ld, &a->project, d->z, ldx, n, false);
         mean_rows(d, a->mean, d->g, d->h, ld, n);
         constant(d, a, n);
         for (size_t i = 0; i < n; i++)
@@ -227,7 +226,7 @@ void decode_attention(pare_decoder *d, decode_attn *a, size_t n)
             float *const next = j % 2 ? d->g : d->h;
             if (j > 0) mean_rows(d, &a->mean[j - 1], next, x, ldx, n);
             if (j > 0) x = next;
-            pare_panels_apply(d->y, ld, &a->power[j], x, ldx, n, true, &d->exec);
+            decode_product(d, d->y, ld, &a->power[j], x, ldx, n, true);
         }
         return;
     case PARE_ATTN_ZERO:

@@ -12,6 +12,7 @@
 typedef struct builder {
     pare_work work; /* without threads: packing is not interrupted */
     pare_decoder *d;
+    size_t scratch; /* bytes for the largest product of packed weights */
 } builder;
 
 /* a x b items; NULL only after a failure. */
@@ -68,6 +69,10 @@ static void prepare_panels(builder *b, pare_panels *to, const pare_part *part, s
 {
     if (b->work.st) return;
     b->work.st = pare_panels_new(to, b->work.arena, part, parts, in, &b->d->exec, b->work.err);
+    for (size_t i = 0; i < to->npacked; i++) {
+        const size_t bytes = packed_scratch(to->packed[i], DECODE_ROWS, b->d->exec.int8);
+        if (bytes > b->scratch) b->scratch = bytes;
+    }
 }
 
 static void prepare_dense(builder *b, pare_panels *to, const pare_weight *w,
@@ -306,5 +311,6 @@ pare_status decode_prepare(pare_decoder *d, pare_err *err)
     if (d->output_map) d->output_bias = prepare_vector(&b, &head->out.b);
     if (pare_has(out)) prepare_dense(&b, &d->head_out, out, d->output_map ? NULL : &head->out.b);
     prepare_rows(&b);
+    if (b.scratch) d->scratch = pare_work_alloc(&b.work, b.scratch, 1);
     return b.work.st;
 }

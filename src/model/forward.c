@@ -43,7 +43,7 @@ typedef struct chunk {
 static thread_scratch *take_scratch(thread_scratch *t, pass *p)
 {
     while (atomic_flag_test_and_set(&t->taken)) t++;
-    p->ctx = (rows_ctx){.scratch = &t->scratch};
+    p->ctx = (rows_ctx){.scratch = &t->scratch, .int8 = p->ctx.int8};
     return t;
 }
 
@@ -328,7 +328,9 @@ static pare_status forward(void *out, pare_dtype t, const pare_model *m, const p
               .layout = layout,
               .trace = trace,
               .external = by ? &external : NULL,
-              .ctx = {.work = {.exec = exec, .err = err}, .scratch = &own}};
+              .ctx = {.work = {.exec = exec, .err = err},
+                      .scratch = &own,
+                      .int8 = exec && exec->int8}};
     chunks all = {.p = &p, .in = in, .out = out, .t = t};
     const bool traced = trace && trace->fn; /* a trace shows whole batches */
     pare_graph graph;

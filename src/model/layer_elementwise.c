@@ -108,8 +108,7 @@ static void do_units(element_job j, rows_ctx *c)
     pare_parallel(c->work.exec, (j.y->n + j.per_unit - 1) / j.per_unit, do_unit, &j);
 }
 
-/* A stored vector as floats: itself, or rounded into scratch; NULL when it is absent. */
-static const float *floats_of(const pare_weight *w, rows_ctx *c)
+const float *rows_floats(const pare_weight *w, rows_ctx *c)
 {
     if (!w || !pare_has(w)) return NULL;
     if (w->dtype == PARE_F32) return w->data;
@@ -128,7 +127,7 @@ void rows_norm(rows *y, const rows *x, const pare_norm *n, rows_ctx *c)
     }
     const scratch_mark mark = scratch_save(c->scratch);
     vector_norm k = {.kind = n->kind, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
-    k.offset = floats_of(&n->offset, c);
+    k.offset = rows_floats(&n->offset, c);
     if (n->kind == PARE_NORM_BATCH) {
         /* (x - mean) / sqrt(var + eps) gain + bias as x a + b; a and b are f64 until the end. */
         float *const a = rows_scratch(c, x->d, sizeof *a), *const b =
@@ -143,8 +142,8 @@ void rows_norm(rows *y, const rows *x, const pare_norm *n, rows_ctx *c)
         k.gain = a;
         k.bias = b;
     } else {
-        k.gain = floats_of(&n->gain, c);
-        k.bias = floats_of(&n->bias, c);
+        k.gain = rows_floats(&n->gain, c);
+        k.bias = rows_floats(&n->bias, c);
     }
     do_units((element_job){.op = NORM, .y = y, .x = x, .norm_f32 = &k}, c);
     scratch_reset(c->scratch, mark);
@@ -159,7 +158,7 @@ void rows_act(rows *y, const rows *u, pare_act a, rows_ctx *c)
 void rows_add(rows *y, const rows *x, const pare_weight *w, rows_ctx *c)
 {
     const scratch_mark mark = scratch_save(c->scratch);
-    const float *const w_f32 = y->t == PARE_F32 ? floats_of(w, c) : NULL;
+    const float *const w_f32 = y->t == PARE_F32 ? rows_floats(w, c) : NULL;
     do_units((element_job){.op = ADD, .y = y, .x = x, .w = w, .w_f32 = w_f32}, c);
     scratch_reset(c->scratch, mark);
 }
@@ -167,7 +166,7 @@ void rows_add(rows *y, const rows *x, const pare_weight *w, rows_ctx *c)
 void rows_shift(rows *y, const pare_weight *b, rows_ctx *c)
 {
     const scratch_mark mark = scratch_save(c->scratch);
-    const float *const b_f32 = y->t == PARE_F32 ? floats_of(b, c) : NULL;
+    const float *const b_f32 = y->t == PARE_F32 ? rows_floats(b, c) : NULL;
     do_units((element_job){.op = SHIFT, .y = y, .w = b, .w_f32 = b_f32}, c);
     scratch_reset(c->scratch, mark);
 }

@@ -1,6 +1,7 @@
 /* layer_ops.c - the operations of a forward pass on rows, in f64 (the reference) or f32; those
  * entry by entry are in layer_elementwise.c. */
 #include "linalg/matrix.h"
+#include "linalg/packed.h"
 #include "layer_ops.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -88,11 +89,23 @@ void rows_each(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
+static void packed_dense(rows *y, const rows *x, const packed_matrix *w, const pare_weight *b,
+                         rows_ctx *c)
+{
+    const scratch_mark mark = scratch_save(c->scratch);
+    void *const working = rows_scratch(c, packed_scratch(w, x->n, c->int8) + 1, 1);
+    const packed_product p = {y->v, y->d, y->d, w, rows_floats(b, c), x->v, x->d, x->n, false};
+    if (!c->work.st) packed_apply(&p, &(packed_work){c->int8, working, c->work.exec});
+    scratch_reset(c->scratch, mark);
+}
+
 void rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight *b, rows_ctx *c)
 {
     if (c->work.st) return;
     PARE_ASSERT(y->n == x->n && y->d == w->rows && x->d == w->cols && y->t == x->t);
-    if (y->t == PARE_F32) {
+    if (y->t == PARE_F32 && packed_of(w)) {
+        packed_dense(y, x, packed_of(w), b, c);
+    } else if (y->t == PARE_F32) {
         pare_mat32 out = {y->n, y->d, y->d, y->v};
         const pare_mat32 in = {x->n, x->d, x->d, x->v};
         c->work.st = pare_dense_f32(&out, &in, w, b, c->work.exec, c->work.err);

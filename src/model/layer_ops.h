@@ -22,6 +22,7 @@ typedef struct rows {
 typedef struct rows_ctx {
     pare_work work; /* without an arena */
     scratch *scratch;
+    bool int8; /* f32: products of packed integers round their inputs too */
 } rows_ctx;
 
 /* Not cleared. NULL only after a failure. */
@@ -36,6 +37,8 @@ void rows_store(rows *r, size_t i, const double *from);
 typedef void row_fn(const void *self, size_t i, double *v);
 void rows_each(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c);
 
+/* A stored vector as floats: itself, or rounded into scratch; NULL when it is absent. */
+const float *rows_floats(const pare_weight *w, rows_ctx *c);
 /* y = x w^T + b. */
 void rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight *b, rows_ctx *c);
 void rows_norm(rows *y, const rows *x, const pare_norm *n, rows_ctx *c);

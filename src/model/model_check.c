@@ -6,6 +6,7 @@
 #include "scalar_ranges.h"
 #include "base/work.h"
 #include "linalg/matrix.h"
+#include "linalg/packed.h"
 #include "model_facts.h"
 #include "shared_rows.h"
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static void check_weight(const checker *c, const char *name, const pare_weight *
             refuse(c, "tensor %s.%s is missing (must be [%zu, %zu])", c->at, name, rows, cols);
     } else if (p == FORBIDDEN) {
         refuse(c, "tensor %s.%s is there but has no meaning here", c->at, name);
-    } else if (w->dtype != PARE_F32 && w->dtype != PARE_F64) {
+    } else if (w->dtype != PARE_F32 && w->dtype != PARE_F64 && !packed_of(w)) {
         refuse(c, "tensor %s.%s is %s, must be F32 or F64", c->at, name, pare_dtype_name(w->dtype));
     } else if (w->rows != rows || w->cols != cols) {
         refuse(c, "tensor %s.%s is [%zu, %zu], must be [%zu, %zu]", c->at, name, w->rows, w->cols,

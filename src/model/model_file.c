@@ -2,6 +2,7 @@
 #include "arch.h"
 #include "base/array.h"
 #include "header_checksum.h"
+#include "linalg/packed.h"
 #include "model_file.h"
 #include "precision.h"
 #include "safetensors.h"
@@ -28,6 +29,7 @@ typedef struct binder {
     pare_int_groups *ints; /* capacity: one of each tensor; the model's list */
     precision_counts stored;
     pare_arena *scratch;
+    bool packed; /* matrices stay as they are stored, for running */
 } binder;
 
 /* Two weights from one source would not be independent: no honest ticket has that. */
@@ -81,13 +83,43 @@ static pare_status keep_integers(binder *b, const pare_weight *w, const st_tenso
     return PARE_OK;
 }
 
+/* The passes cut the stacked matrices of umix apart, which panels do not allow. */
+static bool may_be_packed(const binder *b, const char *name, bool vector)
+{
+    const char *const dot = strrchr(name, '.');
+    return b->packed && !vector && !(dot && strcmp(dot, ".mix") == 0);
+}
+
+/* The integers of a quantized weight in its place; *done: they are such as can be packed. */
+static pare_status pack_integers(bool *done, binder *b, pare_weight *w, const pare_coded *c,
+                                 const char *suffix, pare_err *err)
+{
+    pare_int_groups g;
+    pare_coded_head h;
+    *done = false;
+    pare_status st =
+        pare_coded_expand(NULL, &h, b->scratch, c->data, c->bytes, b->identity_entries, err);
+    if (st || h.kind != PARE_CODED_GROUPS || strcmp(pare_coded_suffix(c), suffix) != 0 ||
+        !packed_takes(h.cols, h.n))
+        return st; /* as numbers, or refused */
+    const pare_mark mark = pare_arena_mark(b->scratch);
+    st = pare_coded_integers(&g, b->scratch, c->data, c->bytes, err);
+    if (!st) st = packed_integers(w, b->m->arena, &g, err);
+    pare_arena_reset(b->scratch, mark);
+    *done = !st;
+    return st;
+}
+
 static pare_status expand_coded(binder *b, pare_weight *w, const st_tensor *t, const char *name,
-                                const char *suffix, bool vector, pare_err *err)
+                                const char *weight, const char *suffix, bool vector, pare_err *err)
 {
     pare_coded_head h;
     const pare_coded c = {name, t->data, t->end - t->begin};
-    pare_status st =
-        pare_coded_expand(w, &h, b->m->arena, c.data, c.bytes, b->identity_entries, err);
+    bool packed = false;
+    pare_status st = PARE_OK;
+    if (may_be_packed(b, weight, vector)) st = pack_integers(&packed, b, w, &c, suffix, err);
+    if (st || packed) return st;
+    st = pare_coded_expand(w, &h, b->m->arena, c.data, c.bytes, b->identity_entries, err);
     if (!st && strcmp(pare_coded_suffix(&c), suffix) != 0)
         st = pare_fail(err, PARE_ERR_INPUT, "its kind %d belongs into a tensor that ends in %s",
                        (int)h.kind, pare_coded_suffix(&c));
@@ -104,7 +136,7 @@ static pare_status bind_coded(binder *b, bool *found, const char *name, pare_wei
                               pare_err *err)
 {
     char full[128], where[160];
-    const char *suffix;
+    const char *suffix = NULL;
     const st_tensor *t = NULL;
     const size_t n = find_coded(&t, &full, &suffix, b->file, name);
     *found = n > 0;
@@ -113,7 +145,7 @@ static pare_status bind_coded(binder *b, bool *found, const char *name, pare_wei
     if (t->dtype != PARE_U8 || t->ndim != 1 || n > 1 || st_find(b->file, name))
         return pare_fail(err, PARE_ERR_INPUT,
                          "tensor %s must be U8 with one dimension, in the place of numbers", full);
-    const pare_status st = expand_coded(b, w, t, full, suffix, vector, err);
+    const pare_status st = expand_coded(b, w, t, full, name, suffix, vector, err);
     if (!st || st == PARE_ERR_MEMORY) return st;
     snprintf(where, sizeof where, "tensor %s", full);
     pare_err_prefix(err, where);
@@ -177,6 +209,9 @@ static pare_status bind(void *self, const char *weight, pare_weight *w, bool vec
         return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s: empty", name,
                          pare_shape_text(shape, t->shape, t->ndim));
     precision_count(&b->stored, t->dtype, w->rows * w->cols);
+    if (w->rows > 1 && may_be_packed(b, name, vector) &&
+        (t->dtype == PARE_F16 || t->dtype == PARE_BF16))
+        return packed_halves(w, b->m->arena, t->data, w->rows, w->cols, t->dtype, err);
     return bind_numbers(b->m, w, t, err);
 }
 
@@ -211,9 +246,10 @@ static pare_status bind_bytes(binder *b, const st_tensor **out, const char *name
     return pare_fail(err, PARE_ERR_INPUT, "tensor %s must be U8 with one dimension", name);
 }
 
-static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scratch, pare_err *err)
+static pare_status read_tensors(pare_model *m, const st_file *f, bool packed, pare_arena *scratch,
+                                pare_err *err)
 {
-    binder b = {.m = m, .file = f, .scratch = scratch};
+    binder b = {.m = m, .file = f, .scratch = scratch, .packed = packed};
     pare_status st = checksum_check(f->header, f->header_bytes, err);
     if (st) return st;
     /* The tensors have no holes between them, and the file ends where the last one ends. */
@@ -260,7 +296,8 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
     return PARE_OK;
 }
 
-pare_status model_file_read(pare_model **out, bool *ours, pare_blob *blob, pare_err *err)
+pare_status model_file_read(pare_model **out, bool *ours, pare_blob *blob, bool packed,
+                            pare_err *err)
 {
     st_file file = {0};
     pare_model *m = NULL;
@@ -272,7 +309,8 @@ pare_status model_file_read(pare_model **out, bool *ours, pare_blob *blob, pare_
     st = scratch ? st_open(&file, scratch, blob, err) : pare_no_memory(err);
     if (!st && st_meta(&file, "pare")) {
         *ours = true;
-        if (!(st = pare_model_keep(m, blob, err))) st = read_tensors(m, &file, scratch, err);
+        if (!(st = pare_model_keep(m, blob, err)))
+            st = read_tensors(m, &file, packed, scratch, err);
     }
     pare_arena_free(scratch);
     if (st || !*ours) {

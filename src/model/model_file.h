@@ -3,10 +3,10 @@
 #define PARE_MODEL_MODEL_FILE_H
 #include <pare/model.h>
 
-/* Reads the model in `blob`. *ours says whether it is a file of pare's; if not, *out is NULL and
+/* Reads the model in `blob`; packed: as in pare_load_opts. *ours says whether it is a file of pare's; if not, *out is NULL and
  * that is no error. The caller runs pare_model_check and frees *out with pare_model_free. */
 PARE_MUST_USE pare_status model_file_read(pare_model **out, bool *ours, pare_blob *blob,
-                                          pare_err *err);
+                                          bool packed, pare_err *err);
 /* pare_model_save, but every weight in the type that it has in memory: its bytes then have the hash
  * of the certificate. */
 PARE_MUST_USE pare_status model_file_write_as_held(const pare_model *m, const char *path,

@@ -8,8 +8,11 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
                               pare_err *err)
 {
     pare_sha256 *const h = self;
+    if (w->dtype == PARE_U8 && pare_has(w))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "tensor %s was loaded packed, to be run: it has no hash", name);
     const uint64_t facts[4] = {pare_has(w), w->dtype == PARE_F64, w->rows, w->cols};
-    (void)vector, (void)err;
+    (void)vector;
     pare_sha256_add(h, name, strlen(name) + 1);
     pare_sha256_add(h, facts, sizeof facts);
     if (pare_has(w)) pare_sha256_add(h, w->data, w->rows * w->cols * pare_dtype_size(w->dtype));
@@ -25,7 +28,7 @@ pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m, pa
     if (!st) st = pare_sha256_begin(&h, err);
     if (!st) {
         pare_sha256_add(&h, arch, strlen(arch) + 1);
-        /* The visitor hands out mutable weights; hashing does not touch them, and cannot fail. */
+        /* The visitor hands out mutable weights; hashing does not touch them. */
         st = pare_model_each_weight((pare_model *)m, add_weight, &h, err);
         if (m->embedding.rows) {
             const uint8_t *const bits = pare_shared_bits(a, &m->embedding);

@@ -1,4 +1,5 @@
 /* model_size.c - the size of a model, and the multiplications of one pass. */
+#include "linalg/packed.h"
 #include "model_facts.h"
 #include "precision.h"
 #include "shared_rows.h"
@@ -27,6 +28,10 @@ static pare_status count(void *self, const char *name, pare_weight *w, bool vect
             c->size->bytes += c->m->ints[i].bytes;
             return PARE_OK;
         }
+    if (packed_of(w)) {
+        c->size->bytes += packed_of(w)->bytes;
+        return PARE_OK;
+    }
     c->size->bytes += n * pare_dtype_size(weight_stored_dtype(w, c->precision));
     return PARE_OK;
 }

@@ -62,6 +62,9 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
 {
     entries *const l = self;
     if (!pare_has(w)) return PARE_OK;
+    if (w->dtype == PARE_U8 && !vector)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "tensor %s was loaded packed, to be run: it cannot be saved", name);
     if (l->n == l->capacity) {
         const size_t capacity = l->capacity ? 2 * l->capacity : 64;
         entry *const e = pare_alloc(l->arena, capacity, sizeof *e);

@@ -163,6 +163,8 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
     if (!expand)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket of kind %d: not one of this program",
                          (int)h.kind);
+    if (head) *head = h;
+    if (!out) return PARE_OK;
     const ticket_body body = {data + TICKET_HEADER_BYTES,
                               bytes - TICKET_HEADER_BYTES - TICKET_CHECKSUM_BYTES};
     pare_arena *const scratch = pare_arena_new();
@@ -171,6 +173,5 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
     pare_arena_free(scratch);
     if (st) return st;
     *out = (pare_weight){PARE_F32, h.rows, h.cols, to};
-    if (head) *head = h;
     return PARE_OK;
 }

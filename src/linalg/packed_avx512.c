@@ -1,0 +1,140 @@
+/* packed_avx512.c - the kernels of packed matrices with AVX-512, and with its VNNI, which adds four
+ * products of unsigned codes and signed 8-bit integers to 32 bits at once, without saturation. */
+#if defined(__x86_64__)
+#define VEC_AVX512
+#include "packed_tile.h"
+
+#define PARE_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")))
+
+PARE_AVX512 void packed_f32_avx512(const packed_job *j)
+{
+    packed_f32(j);
+}
+
+PARE_AVX512 void packed_round_avx512(const packed_rounding *r)
+{
+    packed_round(r);
+}
+
+/* Rows and panels of a tile: 12 rows x 32 outputs are 24 sums. */
+enum { LINES = PARE_PANEL / 16, MOST = 12, FEW = 4, FLAT = 4 };
+
+PARE_INLINE PARE_VNNI __m512i broadcast_four(const int8_t *q)
+{
+    int word;
+    memcpy(&word, q, sizeof word);
+    return _mm512_set1_epi32(word);
+}
+
+/* sum += the products of inputs [i, end): `rows` rows and one panel, or one row and `panels`. */
+PARE_INLINE PARE_VNNI void group_sums(__m512i sum[MOST][LINES], const uint8_t *codes,
+                                      size_t panel_bytes, const int8_t *q, size_t ldq, size_t n,
+                                      size_t rows, size_t panels, bool nibbles)
+{
+    const __m512i low = _mm512_set1_epi8(15);
+    for (size_t i = 0; i < n; i += nibbles ? 8u : 4u, codes += 4 * PARE_PANEL)
+#pragma GCC unroll 16
+        for (size_t e = 0; e < panels; e++) {
+            __m512i c[LINES], high[LINES];
+#pragma GCC unroll 2
+            for (size_t l = 0; l < LINES; l++) {
+                c[l] = _mm512_loadu_si512(codes + e * panel_bytes + 64 * l);
+                if (!nibbles) continue;
+                high[l] = _mm512_and_si512(_mm512_srli_epi16(c[l], 4), low);
+                c[l] = _mm512_and_si512(c[l], low);
+            }
+#pragma GCC unroll 16
+            for (size_t r = 0; r < rows; r++) {
+                const __m512i x = broadcast_four(q + r * ldq + i);
+#pragma GCC unroll 2
+                for (size_t l = 0; l < LINES; l++)
+                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], c[l], x);
+                if (!nibbles) continue;
+                const __m512i x4 = broadcast_four(q + r * ldq + i + 4);
+#pragma GCC unroll 2
+                for (size_t l = 0; l < LINES; l++)
+                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], high[l], x4);
+            }
+        }
+}
+
+PARE_INLINE PARE_VNNI void int8_tile(const packed_job *j, size_t row, size_t rows, size_t panel,
+                                     size_t panels, bool nibbles)
+{
+    const packed_matrix *const w = j->p.w;
+    const size_t per_input = PARE_PANEL / (nibbles ? 2u : 1u), bytes = w->depth * per_input;
+    const size_t tiles = rows + panels - 1;
+    vec y[MOST][LINES];
+#pragma GCC unroll 16
+    for (size_t t = 0; t < tiles; t++)
+#pragma GCC unroll 2
+        for (size_t l = 0; l < LINES; l++) y[t][l] = vec_set(0);
+    for (size_t g = 0, i = 0; g < w->groups; g++, i += w->group) {
+        const size_t n = w->depth - i < w->group ? w->depth - i : w->group;
+        __m512i sum[MOST][LINES];
+#pragma GCC unroll 16
+        for (size_t t = 0; t < tiles; t++) {
+            const size_t r = row + (panels > 1 ? 0 : t);
+            const __m512i start = _mm512_set1_epi32(-w->zero * j->qsums[r * w->groups + g]);
+#pragma GCC unroll 2
+            for (size_t l = 0; l < LINES; l++) sum[t][l] = start;
+        }
+        group_sums(sum, w->codes + panel * bytes + i * per_input, bytes, j->q + row * w->depth + i,
+                   w->depth, n, rows, panels, nibbles);
+#pragma GCC unroll 16
+        for (size_t t = 0; t < tiles; t++) {
+            const size_t r = row + (panels > 1 ? 0 : t), e = panel + (panels > 1 ? t : 0);
+            const size_t at = (e * w->groups + g) * PARE_PANEL;
+            const float s = j->scales[r * w->groups + g];
+#pragma GCC unroll 2
+            for (size_t l = 0; l < LINES; l++) {
+                y[t][l] = vec_fma(vec_load(w->scale + at + 16 * l) * vec_set(s),
+                                  packed_to_float((ivec)sum[t][l]), y[t][l]);
+                if (w->offset)
+                    y[t][l] = vec_fma(vec_load(w->offset + at + 16 * l),
+                                      vec_set(s * (float)j->qsums[r * w->groups + g]), y[t][l]);
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (size_t t = 0; t < tiles; t++)
+#pragma GCC unroll 2
+        for (size_t l = 0; l < LINES; l++)
+            packed_finish(&j->p, row + (panels > 1 ? 0 : t),
+                          (panel + (panels > 1 ? t : 0)) * PARE_PANEL + 16 * l, y[t][l]);
+}
+
+PARE_INLINE PARE_VNNI void int8_all(const packed_job *j, bool nibbles)
+{
+    const size_t end = j->first + j->panels;
+    size_t panel = j->first;
+    if (j->p.n == 1)
+        for (; panel + FLAT <= end; panel += FLAT) int8_tile(j, 0, 1, panel, FLAT, nibbles);
+    for (; panel < end; panel++) {
+        size_t r = 0;
+        for (; r + MOST <= j->p.n; r += MOST) int8_tile(j, r, MOST, panel, 1, nibbles);
+        for (; r + FEW <= j->p.n; r += FEW) int8_tile(j, r, FEW, panel, 1, nibbles);
+        for (; r < j->p.n; r++) int8_tile(j, r, 1, panel, 1, nibbles);
+    }
+}
+
+PARE_VNNI static void rows_of_bytes(const packed_job *j)
+{
+    int8_all(j, false);
+}
+
+PARE_VNNI static void rows_of_halves(const packed_job *j)
+{
+    int8_all(j, true);
+}
+
+void packed_int8_vnni(const packed_job *j)
+{
+    if (j->p.w->kind == PACKED_INT4)
+        rows_of_halves(j);
+    else
+        rows_of_bytes(j);
+}
+#else
+typedef int packed_avx512_is_for_x86;
+#endif
