@@ -11,7 +11,6 @@
  *     evaluate.c     a model on an input, in balls: docs/format.md, "A model computes", line by line
  *     compare.c      both models on one input: every figure that a claim can be about
  *     claims.c       the kinds of claims, and each claim of a certificate against the figures
- *     shared_rows.c  tokens that share a row of the embedding, and what that costs
  *     search.c       inputs from the domain of a theorem, to refute it
  *     certificate.c  what a certificate and its chain say about files; length plans
  *     main.c         options, printing, exit code
@@ -38,6 +37,7 @@
 /* ---- jobs (files.c) -------------------------------------------------------------------------- */
 
 enum { UNREADABLE = 2, NOT_TRUE = 4 }; /* exit codes, as of `pare verify`; 1 is wrong usage */
+#define NO_NUMBER ((size_t)1 << 48)
 
 typedef struct bytes {
     const unsigned char *v;
@@ -89,14 +89,14 @@ _Noreturn void fail(int code, const char *format, ...) __attribute__((format(pri
 void *take(size_t n, size_t size); /* zeros */
 arb_ptr take_balls(size_t n);      /* zeros */
 arb_ptr ball(double v);            /* one */
-/* Frees what was taken since now->memory was `mark`, but for `but` (NULL: nothing). */
-void release(chunk *mark, const void *but);
+/* Frees what was taken since now->memory was `mark`, but for two (NULL: none). */
+void release(chunk *mark, const void *but, const void *and_but);
 void end_job(job *j);
 const char *words(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void add_statement(verdict v, const char *what, const char *why);
 #define state(verdict, what, ...) add_statement(verdict, what, words(__VA_ARGS__))
 /* Confirmed, unless something is bad. */
-void state_unless(const char *bad, const char *what, const char *good);
+void state_but(const char *what, const char *good, const char *bad);
 void check_equal(const char *what, const char *hash, const char *claimed, const char *name);
 size_t count_of(const job *j, verdict v);
 void show_progress(double work);
@@ -105,7 +105,6 @@ bytes read_file(const char *path);
 bytes read_checked(const char *what, const char *path, const cJSON *o); /* its hash is o.sha256 */
 bool file_exists(const char *path);
 const char *beside(const char *folder, const char *path);
-void hash_u64(SHA256_CTX *h, uint64_t v);
 void hash_text(SHA256_CTX *h, const char *text);
 const char *hash_end(SHA256_CTX *h);
 const char *sha256_of(const void *data, size_t n);
@@ -117,10 +116,11 @@ int ascending(const void *a, const void *b);        /* of doubles */
 /* JSON: no duplicate keys, no NUL in strings, whole text used. Getters fail where a key is missing or
  * of another type. */
 cJSON *parse_json(const char *name, const void *text, size_t n);
-const cJSON *find(const cJSON *o, const char *key); /* NULL: absent */
+#define find cJSON_GetObjectItemCaseSensitive /* NULL: absent */
 size_t length_of(const cJSON *list);
 const cJSON *get(const cJSON *o, const char *key);
 const cJSON *get_list(const cJSON *o, const char *key);
+size_t whole_number(const cJSON *v); /* NO_NUMBER: it is none from 0 on, below 2^48 */
 size_t get_count(const cJSON *o, const char *key);
 const char *get_text(const cJSON *o, const char *key);
 double get_number(const cJSON *o, const char *key); /* "inf" too */
@@ -135,8 +135,9 @@ typedef struct philox {
 
 uint64_t philox_u64(philox *p);
 uint64_t philox_below(philox *p, uint64_t n);
-double philox_uniform(philox *p);                           /* [0, 1) */
-uint32_t *philox_order(philox *p, size_t n, bool shuffled); /* 0 ... n - 1 */
+double philox_uniform(philox *p); /* [0, 1) */
+void philox_shuffle(philox *p, size_t *v, size_t n, bool from_the_end);
+size_t *whole_numbers(size_t n); /* 0 ... n - 1 */
 
 /* ---- arrays (arrays.c) ----------------------------------------------------------------------- */
 
@@ -154,8 +155,10 @@ typedef struct arrays { /* an .npz, or the tensors of a model */
     array *list;
 } arrays;
 
-/* Of `item` bytes, little-endian: f (bf16: h), i, u, b as numpy says. */
-double number_at(const unsigned char *p, char type, size_t item);
+uint64_t whole_at(const unsigned char *p, size_t item); /* of so many bytes */
+/* The numbers of an array whose shape is known, from exactly these bytes: f (bf16: h), i, u, b and `item`
+ * bytes each, as numpy says. */
+void fill_array(array *a, bytes data, char type, size_t item);
 array read_npy(const char *name, bytes file);
 arrays read_npz(const char *name, bytes file);
 array *find_array(arrays a, const char *name); /* NULL: absent */
@@ -168,19 +171,14 @@ const array *get_array(arrays a, const char *name, size_t ndim, size_t rows, siz
 typedef struct model {
     arrays tensors;
     const cJSON *architecture;
-    const char *hash;             /* of its canonical form */
-    size_t context, width, vocab; /* width of inputs; vocab 0: they are vectors */
+    const char *hash;                     /* of its canonical form */
+    size_t context, blocks, width, vocab; /* width of inputs; vocab 0: they are vectors */
     bool graph, pools;
     size_t *row, shared; /* of each token, where `shared` of them share the last row; or NULL */
 } model;
 
 model read_model(const char *name, bytes file);
 const array *find_tensor(const model *m, const char *at, const char *name); /* NULL: absent */
-
-/* ---- shared rows (shared_rows.c) ------------------------------------------------------------- */
-
-void read_shared_rows(model *m);
-size_t row_of_token(const model *m, size_t id);
 bool token_shares(const model *m, size_t id);
 
 /* ---- inputs (inputs.c) ----------------------------------------------------------------------- */
@@ -233,6 +231,11 @@ typedef struct head { /* of attention: its columns, turned where they are rotary
     double scale;
 } head;
 
+typedef struct heads { /* width: of all values */
+    size_t n, width;
+    head *list;
+} heads;
+
 typedef struct part { /* attention or feed-forward part of a block */
     bool ffn;
     const cJSON *o; /* NULL: the block has none */
@@ -240,9 +243,9 @@ typedef struct part { /* attention or feed-forward part of a block */
 } part;
 
 balls new_balls(size_t n, size_t d); /* zeros */
+balls balls_of(const double *v, size_t n, size_t d);
 arb_ptr row_of(balls b, size_t i);
 evaluation begin_evaluation(const model *m, const input *in);
-size_t count_blocks(const model *m);
 part part_of(const model *m, size_t block, bool ffn);
 /* The rows before the first block; behind a part of it; the outputs. */
 balls embed(const evaluation *e);
@@ -251,8 +254,7 @@ balls apply_head(const evaluation *e, balls x);
 /* What claims about one block are about. z: rows behind in_norm. */
 balls part_input(const evaluation *e, part p, balls x);
 balls branch(const evaluation *e, part p, balls z);
-bool has_heads(part p);
-size_t attention_heads(const evaluation *e, part p, balls z, head **out);
+heads attention_heads(const evaluation *e, part p, balls z);
 /* The keys that a query sees, ascending; `keys` has room for all tokens. Returns their number. */
 size_t visible(const evaluation *e, size_t query, uint32_t *keys);
 void log_softmax(arb_ptr s, size_t n); /* in place */
@@ -295,6 +297,7 @@ size_t count_figures(const model *f);
 /* Figures begin as -1, which says that there is none: all are at least 0. */
 interval *new_figures(size_t n);
 void join_figure(interval *all, size_t place, interval one);
+void note(interval *all, size_t place, arb_t x); /* |x| */
 interval interval_of(const arb_t x);
 /* Both models on one input; y gets the outputs. Figures that are not wanted may be left out. */
 void compare(const model m[2], const input *in, unsigned wanted, interval *out, balls y[2]);
@@ -313,10 +316,6 @@ typedef struct certificate {
  * What was said until then is in j->first. */
 bool check_certificate(job *j, const char *path);
 void check_claims(const certificate *c);
-
-/* The most that f and g are apart on an input without a token that shares, in DIFFERENCE, OTHERS or KL;
- * inf: this program cannot prove it. */
-double shared_rows_cost(const certificate *c, figure x);
 
 /* Looks for inputs of a domain, in its words; `all` gets what was found, beginning with the figures
  * `given` of the given inputs if they belong to it. NULL, or why it can not be searched. */

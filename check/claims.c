@@ -18,12 +18,11 @@ typedef struct searched { /* all theorems about a domain share one search */
 
 typedef struct found { /* on the given inputs */
     const certificate *c;
-    size_t n; /* inputs that were evaluated, of c->set.n */
-    const uint32_t *order;
+    size_t n, *order;      /* how many of c->set are evaluated, and in which order */
     interval **each, *all; /* figures of each, and joined */
-    balls *y;  /* the outputs on each, where a claim needs them: rows of f and g side by side */
-    bool open; /* a claim is not decided */
-    unsigned wanted; /* figures */
+    balls (*y)[2];         /* the outputs of f and g on each, where a claim needs them */
+    bool open;             /* a claim is not decided */
+    unsigned wanted;       /* figures */
     searched *searched;
     /* the claim at hand: */
     const cJSON *claim;
@@ -43,8 +42,7 @@ static const interval none = {-1, -1}, untrue = {INFINITY, INFINITY};
 
 static double parameter(const cJSON *claim, const char *name) /* nan: not there */
 {
-    const cJSON *const v = find(find(claim, "parameters"), name);
-    return cJSON_IsNumber(v) ? v->valuedouble : NAN;
+    return cJSON_GetNumberValue(find(find(claim, "parameters"), name));
 }
 
 /* ---- figures of claims ----------------------------------------------------------------------- */
@@ -52,7 +50,7 @@ static double parameter(const cJSON *claim, const char *name) /* nan: not there 
 /* The figure of the claim: of a layer, if it names one. */
 static interval in_place(const found *f, const interval *all)
 {
-    const double layer = parameter(f->claim, "layer"), n = (double)count_blocks(&f->c->model[0]);
+    const double layer = parameter(f->claim, "layer"), n = (double)f->c->model[0].blocks;
     figure x = f->kind->figure;
     if (x < RATIO) return all[x];
     if (is_text(find(find(f->claim, "parameters"), "part"), "feed-forward part")) x = FFN;
@@ -65,15 +63,11 @@ static interval largest(found *f)
 }
 
 /* a / b, rounded outwards where it is not exact. */
-static double divide(double a, double b, double towards)
-{
-    const double q = a / b;
-    return fma(q, b, -a) == 0 ? q : nextafter(q, towards);
-}
-
 static interval quotient(interval a, interval b)
 {
-    return (interval){divide(a.low, b.high, 0), divide(a.high, b.low, INFINITY)};
+    const double low = a.low / b.high, high = a.high / b.low;
+    return (interval){fma(low, b.high, -a.low) == 0 ? low : nextafter(low, 0),
+                      fma(high, b.low, -a.high) == 0 ? high : nextafter(high, INFINITY)};
 }
 
 static interval mean_of_rows(found *f)
@@ -94,6 +88,7 @@ static interval relative(found *f)
 static interval order_statistic(const found *f, double k)
 {
     const figure x = f->kind->figure;
+    const size_t at = f->n - 1 - (size_t)k;
     double *const low = take(f->n, sizeof *low), *const high = take(f->n, sizeof *high);
     for (size_t i = 0; i < f->n; i++) {
         const interval *const v = f->each[i];
@@ -103,7 +98,7 @@ static interval order_statistic(const found *f, double k)
     }
     qsort(low, f->n, sizeof *low, ascending);
     qsort(high, f->n, sizeof *high, ascending);
-    return (interval){low[f->n - 1 - (size_t)k], high[f->n - 1 - (size_t)k]};
+    return (interval){low[at], high[at]};
 }
 
 /* Of embeddings: every input has one row. */
@@ -124,14 +119,14 @@ static int by_midpoint(const void *a, const void *b)
 /* Marks the k inputs whose rows are nearest to that of i by their cosine; false: it is not sure. */
 static bool find_nearest(const found *f, size_t i, size_t side, size_t k, bool *in)
 {
-    const size_t n = f->n, d = f->y[i].d / 2, first = side * d;
-    arb_ptr away = take_balls(n + 3), *const order = take(n, sizeof *order);
+    const balls own = f->y[i][side];
+    arb_ptr away = take_balls(f->n + 3), *const order = take(f->n, sizeof *order);
     bool sure = true;
-    for (size_t l = 0; l < n; l++)
-        cosine_distance(order[l] = away + l, f->y[i].v + first, f->y[l].v + first, d, away + n);
+    for (size_t l = 0; l < f->n; l++)
+        cosine_distance(order[l] = away + l, own.v, f->y[l][side].v, own.d, away + f->n);
     arb_pos_inf(away + i);
-    qsort(order, n, sizeof *order, by_midpoint);
-    for (size_t t = 0; t < n; t++) {
+    qsort(order, f->n, sizeof *order, by_midpoint);
+    for (size_t t = 0; t < f->n; t++) {
         in[order[t] - away] = t < k;
         sure = sure && (t < k ? arb_lt(order[t], order[k]) : arb_lt(order[k - 1], order[t]));
     }
@@ -152,27 +147,25 @@ static interval neighbors(found *f)
         const bool differ = sure && memcmp(in[0], in[1], f->n) != 0;
         changed.low += differ;
         changed.high += !sure || differ;
-        release(mark, NULL);
+        release(mark, NULL, NULL);
     }
     return quotient(changed, (interval){n, n});
 }
 
 /* Area under the ROC curve: pairs of a negative and a positive in which the positive is surely above,
  * and those in which it may be. */
-static interval auc_of(const found *f, size_t side)
+static interval auc_of(const found *f, balls y)
 {
-    const balls y = f->y[0];
     const double *const target = f->c->set.list[0].target;
-    arb_ptr s = take_balls(y.n);
+    arb_ptr score = take_balls(y.n);
     interval above = {0, 0}, all = {0, 0};
-    for (size_t i = 0; i < y.n; i++)
-        arb_sub(s + i, row_of(y, i) + 2 * side + 1, row_of(y, i) + 2 * side, bits);
+    for (size_t i = 0; i < y.n; i++) arb_sub(score + i, row_of(y, i) + 1, row_of(y, i), bits);
     for (size_t p = 0; p < y.n; p++)
         for (size_t q = 0; target[p] == 1 && q < y.n; q++) {
             if (target[q] != 0) continue;
             all.low = all.high += 1;
-            above.low += arb_gt(s + p, s + q);
-            above.high += !arb_lt(s + p, s + q);
+            above.low += arb_gt(score + p, score + q);
+            above.high += !arb_lt(score + p, score + q);
         }
     return quotient(above, all);
 }
@@ -180,8 +173,8 @@ static interval auc_of(const found *f, size_t side)
 static interval auc(found *f)
 {
     const inputs *const in = &f->c->set;
-    if (in->n != 1 || !in->list[0].target || f->c->model[0].pools || f->y[0].d != 4) return none;
-    const interval a = auc_of(f, 0), b = auc_of(f, 1);
+    if (in->n != 1 || !in->list[0].target || f->c->model[0].pools || f->y[0]->d != 2) return none;
+    const interval a = auc_of(f, f->y[0][0]), b = auc_of(f, f->y[0][1]);
     if (!same(f->kind->name, "auc.difference")) return b;
     return (interval){fmax(0, fmax(a.low - b.high, b.low - a.high)),
                       fmax(a.high - b.low, b.high - a.low)};
@@ -216,6 +209,8 @@ static interval new_inputs(found *f)
     return p <= 0.95 && tail <= 1 - p ? (interval){share, share} : untrue;
 }
 
+/* ---- theorems about domains ------------------------------------------------------------------ */
+
 /* Two claims on the same domain must not contradict each other; this program proves neither. */
 static interval one_layer(found *f)
 {
@@ -223,10 +218,9 @@ static interval one_layer(found *f)
         if (is_text(find(o, "kind"), "apriori.outputs") &&
             is_text(find(f->claim, "domain"), get_text(o, "domain")))
             return (interval){0, get_number(o, "bound")};
+    f->why = "it is about all cuts of a class";
     return none;
 }
-
-/* ---- theorems about domains ------------------------------------------------------------------ */
 
 /* Of rows the share with another largest entry at once; of edits that of all pairs of an edit and a
  * node, which are at most the cube of the nodes: one was counted. */
@@ -241,34 +235,24 @@ static interval by_search(found *f)
         f->searched = s;
         s->why_not = search_domain(f->c, domain, f->wanted, f->all, f->n, s->all, &s->tries);
     }
-    const bool edits = same(f->kind->name, "edits.rows_changed");
     interval seen = in_place(f, s->all);
     double rows = 0;
     for (size_t i = 0; i < f->c->set.n; i++)
         rows += f->c->model[0].pools ? 1 : (double)f->c->set.list[i].tokens;
-    if (edits) seen.low = fmax(0, seen.low - f->all[CHANGED].high) / rows / rows;
+    if (same(f->kind->name, "edits.rows_changed"))
+        seen.low = fmax(0, seen.low - f->all[CHANGED].high) / rows / rows;
     if (f->kind->figure == CHANGED) seen.low /= rows;
     f->why = s->why_not ? s->why_not : words("%.9g was found, in %zu tries", seen.low, s->tries);
     return s->why_not ? none : seen;
 }
 
-/* Tokens that share a row: what is found lies between a search and what the files prove. */
-static interval shared_rows(found *f)
-{
-    interval seen = by_search(f);
-    const bool right = parameter(f->claim, "tokens") == (double)f->c->model[1].shared;
-    const double cost = right ? shared_rows_cost(f->c, f->kind->figure) : INFINITY;
-    if (seen.low < 0) seen.low = 0;
-    f->why = words("%.120s; at most %.9g is proven from the files", f->why, cost);
-    return (interval){seen.low, cost};
-}
-
 /* ---- kinds ----------------------------------------------------------------------------------- */
+
+static const char of_engine[] = "it is about the f32 engine of pare",
+                  unknown_kind[] = "this program does not check the kind";
 
 /* docs/format.md, "Kinds": how each is checked, by which figure. Those in .least are lower bounds; the
  * last of a list stands for all others. */
-static const char unknown_kind[] = "this program does not check the kind";
-
 static const kind theorems[] = {
     {"local.outputs", largest, DIFFERENCE, NULL},
     {"given.outputs", largest, DIFFERENCE, NULL},
@@ -294,9 +278,9 @@ static const kind theorems[] = {
     {"diameter.score", by_search, SCORE, NULL},
     {"diameter.rank_collapse", by_search, COLLAPSE, NULL},
     {"rank_collapse", by_search, COLLAPSE, NULL},
-    {"shared_rows.others", shared_rows, OTHERS, NULL},
-    {"shared_rows.outputs", shared_rows, DIFFERENCE, NULL},
-    {"shared_rows.kl", shared_rows, KL, NULL},
+    {"shared_rows.others", by_search, OTHERS, NULL},
+    {"shared_rows.outputs", by_search, DIFFERENCE, NULL},
+    {"shared_rows.kl", by_search, KL, NULL},
     {"layer.injected", by_search, ATTENTION, NULL},
     {"layer.ticket", by_search, ATTENTION, NULL}, /* or FFN: its part */
     {"ball.outputs", by_search, DIFFERENCE, NULL},
@@ -304,8 +288,8 @@ static const kind theorems[] = {
     {"ball.rows_changed", by_search, CHANGED, NULL},
     {"edits.outputs", by_search, DIFFERENCE, NULL},
     {"edits.rows_changed", by_search, CHANGED, NULL},
-    {"one_layer.least", one_layer, 0, "it is about all cuts of a class"},
-    {"engine.rounding", NULL, 0, "it is about the f32 engine of pare"},
+    {"one_layer.least", one_layer, 0, NULL},
+    {"engine.rounding", NULL, 0, of_engine},
     {"", NULL, 0, unknown_kind},
 };
 
@@ -313,13 +297,14 @@ static const kind observations[] = {
     {"relative_error", relative, SQUARES, NULL},
     {"row_error", largest, ROW, NULL},
     {"attention.ratio_seen", largest, RATIO, NULL},
-    {"engine.distance", NULL, 0, "it is about the f32 engine of pare"},
+    {"engine.distance", NULL, 0, of_engine},
     {"", NULL, 0, unknown_kind},
 };
 
-static const kind *find_kind(const kind *k, const cJSON *claim)
+static const kind *find_kind(const cJSON *claim, bool theorem)
 {
     const char *const name = get_text(claim, "kind");
+    const kind *k = theorem ? theorems : observations;
     while (*k->name && !same(k->name, name)) k++;
     return k;
 }
@@ -339,16 +324,15 @@ static const char *describe(const cJSON *o)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* A figure against its bound. */
+/* A figure against its bound. It does not confirm what is about a whole domain, all cuts, or inputs that
+ * were left out. */
 static void say_bound(found *f, const char *what, interval v, double bound)
 {
-    const bool files = f->kind->value == shared_rows;
-    const bool tried = f->kind->value == by_search || (files && isinf(v.high)),
-               lower = strstr(f->kind->name, ".least");
+    const bool tried = f->kind->value == by_search, lower = strstr(f->kind->name, ".least");
     const bool yes = lower ? v.low >= bound : v.high <= bound;
     const bool no = lower ? v.high < bound : v.low > bound;
-    const bool some = !files && f->n < f->c->set.n, all_cuts = lower && f->kind->value != auc;
-    const verdict right = !yes || tried || all_cuts || some ? NOT_REFUTED : CONFIRMED;
+    const bool some = f->n < f->c->set.n, all_cuts = lower && f->kind->value != auc;
+    const verdict right = yes && !tried && !all_cuts && !some ? CONFIRMED : NOT_REFUTED;
     f->open = f->open || (!yes && !no && !tried);
     if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
     if (!f->why) f->why = words("it is from %.9g to %.9g", v.low, v.high);
@@ -368,77 +352,73 @@ static void say_value(found *f, const char *what, interval v, double value)
           "it is %.9g, the certificate has %.9g", v.high, value);
 }
 
-static void say_headline(found *f)
+/* A theorem or an observation of the kind k; o has its domain. Where some inputs were left out, only
+ * maxima say something. The domain of a theorem about the given inputs must be that of the headline. */
+static void say_number(found *f, const kind *k, const cJSON *o, const char *what, double number,
+                       bool theorem)
 {
-    const cJSON *const line = get(f->c->json, "headline");
-    const double proven = get_number(line, "proven"), seen = get_number(line, "measured");
-    const char *const what = words("headline.measured %.9g", seen);
-    const interval v = f->all[DIFFERENCE];
-    if (!(proven >= 0) || !(seen >= 0)) fail(NOT_TRUE, "headline: a number below 0");
-    f->kind = theorems;
-    f->why = NULL;
-    say_bound(f, words("headline.proven %.9g", proven), v, proven);
-    if (seen > proven)
-        state(REFUTED, what, "it is above what is proven");
-    else if (f->n < f->c->set.n)
-        state(NOT_CHECKED, what, "it is about all inputs, and some were left out");
-    else
-        say_value(f, what, v, seen);
-}
-
-/* A theorem or an observation. Where some inputs were left out, only maxima say something. The domain of
- * a theorem about the given inputs must be that of the headline. */
-static void say_claim(found *f, const cJSON *o, bool theorem)
-{
-    const kind *const k = f->kind = find_kind(theorem ? theorems : observations, f->claim = o);
-    const char *const what = describe(o);
     const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
-    const bool by_searching = k->value == by_search || k->value == shared_rows;
-    const bool some = f->n < f->c->set.n && !(theorem && maximum) && !by_searching;
-    const bool given = !by_searching && k->value != new_inputs && k->value != one_layer;
-    const double number = get_number(o, theorem ? "bound" : "value");
-    if (theorem && k->value && !is_text(get(o, "side"), lower ? "lower" : "upper"))
-        fail(NOT_TRUE, "%s: is not a bound on that side", what);
+    const bool tried = k->value == by_search, all = f->n == f->c->set.n;
+    const bool given = !tried && k->value != new_inputs && k->value != one_layer;
     if (!(number >= 0)) fail(NOT_TRUE, "%s: a number that cannot be", what);
-    f->why = k->why ? k->why
-             : theorem && given && !is_text(get(o, "domain"), f->c->domain)
-                 ? "its domain is not that of the headline"
-             : some ? "it is about all inputs, and some were left out"
-                    : NULL;
-    const interval v = k->value && (!f->why || k->why) && !some ? k->value(f) : none;
+    f->kind = k;
+    f->claim = o;
+    f->why = k->why;
+    if (k->value && theorem && given && !is_text(get(o, "domain"), f->c->domain))
+        f->why = "its domain is not that of the headline";
+    else if (k->value && !all && !tried && !(theorem && maximum))
+        f->why = "it is about all inputs, and some were left out";
+    const interval v = f->why ? none : k->value(f);
     if (v.low < 0)
-        state(NOT_CHECKED, what, "%s",
-              f->why ? f->why : "the models or the data have no such figure");
+        state(NOT_CHECKED, what, "%s", f->why ? f->why : "there is no such figure");
     else if (theorem)
         say_bound(f, what, v, number);
     else
         say_value(f, what, v, number);
 }
 
+static void say_headline(found *f)
+{
+    const cJSON *const o = get(f->c->json, "headline");
+    const double proven = get_number(o, "proven"), seen = get_number(o, "measured");
+    const char *const measured = words("headline.measured %.9g", seen);
+    say_number(f, theorems, o, words("headline.proven %.9g", proven), proven, true);
+    if (seen > proven)
+        state(REFUTED, measured, "it is above what is proven");
+    else
+        say_number(f, theorems, o, measured, seen, false);
+}
+
+static void say_claim(found *f, const cJSON *o, bool theorem)
+{
+    const kind *const k = find_kind(o, theorem);
+    const char *const what = describe(o), *const side =
+                                              strstr(k->name, ".least") ? "lower" : "upper";
+    if (theorem && k->value && !is_text(get(o, "side"), side))
+        fail(NOT_TRUE, "%s: is not a bound on that side", what);
+    say_number(f, k, o, what, get_number(o, theorem ? "bound" : "value"), theorem);
+}
+
 /* Hypotheses: what the cut replaced. Evidence: a least that no cut can beat must not be above what this
- * one reaches. The others prove nothing by themselves. */
+ * one reaches. */
 static void say_other(const found *f, const cJSON *o)
 {
     const cJSON *const value = find(o, "value"), *const limit = find(o, "limit");
-    const char *const what = describe(o), *now_and_then[2] = {"", ""};
+    const char *const what = describe(o), *kinds[2] = {"", ""};
     const double l = parameter(o, "layer");
     for (int s = 0; l >= 0 && l < 1e6 && s < 2; s++) {
         const cJSON *const v = find(part_of(&f->c->model[s], (size_t)l, false).o, "kind");
-        if (cJSON_IsString(v)) now_and_then[s] = v->valuestring;
+        if (cJSON_IsString(v)) kinds[s] = v->valuestring;
     }
-    const char *const by = words("%s (it was %s)", now_and_then[1], now_and_then[0]);
+    const char *const by = words("%s (it was %s)", kinds[1], kinds[0]);
+    const bool replaced = flag(o, "holds") && is_text(find(find(o, "parameters"), "by"), by);
     if (!find(o, "holds") && cJSON_IsNumber(value) && cJSON_IsNumber(limit) &&
         limit->valuedouble > value->valuedouble)
         state(REFUTED, what, "the least of any is above what is reached");
     else if (is_text(find(o, "kind"), "layer.replaced"))
-        state(flag(o, "holds") && is_text(find(find(o, "parameters"), "by"), by) ? CONFIRMED
-                                                                                 : REFUTED,
-              what, "in the files: %s", by);
+        state(replaced ? CONFIRMED : REFUTED, what, "in the files: %s", by);
     else
-        state(NOT_CHECKED, what,
-              is_text(find(o, "kind"), "new_input.independent")
-                  ? "no file can show it"
-                  : "no claim that is checked rests on it");
+        state(NOT_CHECKED, what, "no file can show it, or nothing checked rests on it");
 }
 
 static void say_all(found *f)
@@ -460,12 +440,11 @@ static void say_all(found *f)
 static unsigned what_is_wanted(const cJSON *json)
 {
     unsigned wanted = 0;
-    for (const cJSON *o = get_list(json, "theorems")->child; o; o = o->next)
-        wanted |= BIT(find_kind(theorems, o)->figure);
-    for (const cJSON *o = get_list(json, "observations")->child; o; o = o->next)
-        wanted |= BIT(find_kind(observations, o)->figure);
-    if (wanted & BIT(ATTENTION)) wanted |= BIT(FFN);
-    return wanted & BIT(KL_SUM) ? wanted | BIT(KL) : wanted;
+    for (int theorem = 0; theorem < 2; theorem++)
+        for (const cJSON *o = get_list(json, theorem ? "theorems" : "observations")->child; o;
+             o = o->next)
+            wanted |= BIT(find_kind(o, theorem)->figure);
+    return wanted & BIT(ATTENTION) ? wanted | BIT(FFN) : wanted;
 }
 
 static void evaluate_all(found *f)
@@ -475,26 +454,16 @@ static void evaluate_all(found *f)
     f->y = take(f->n, sizeof *f->y);
     f->all = new_figures(count);
     for (size_t i = 0; i < f->n; i++) {
-        interval *const one = f->each[i] = new_figures(count);
+        f->each[i] = new_figures(count);
         chunk *const mark = now->memory;
-        balls y[2];
-        compare(f->c->model, &f->c->set.list[f->order[i]], f->wanted, one, y);
-        f->y[i] = new_balls(y->n, 2 * y->d);
-        for (size_t k = 0; k < 2 * y->n; k++)
-            _arb_vec_set(f->y[i].v + k * y->d, row_of(y[k % 2], k / 2), (slong)y->d);
-        release(mark, f->wanted & BIT(OUTPUTS) ? f->y[i].v : NULL);
-        for (size_t p = 0; p < count; p++) join_figure(f->all, p, one[p]);
+        compare(f->c->model, &f->c->set.list[f->order[i]], f->wanted, f->each[i], f->y[i]);
+        if (!(f->wanted & BIT(OUTPUTS))) release(mark, NULL, NULL);
+        for (size_t p = 0; p < count; p++) join_figure(f->all, p, f->each[i][p]);
     }
 }
 
-/* A tensor that nothing reads may mean something that this program does not know. */
-static void all_are_used(const model *m)
-{
-    for (const array *t = m->tensors.list; t < m->tensors.list + m->tensors.n; t++)
-        must(t->used || same(t->name, "vocab"), "tensor %s has no meaning here", t->name);
-}
-
-/* All inputs, or K of them by a seeded draw. */
+/* All inputs, or K of them by a seeded draw. A tensor that nothing reads may mean something that this
+ * program does not know. */
 void check_claims(const certificate *c)
 {
     const bool draw = now->o->inputs && now->o->inputs < c->set.n;
@@ -503,7 +472,8 @@ void check_claims(const certificate *c)
     statement **const before = now->end;
     double work = 0;
     f.wanted = what_is_wanted(c->json);
-    f.order = philox_order(&random, c->set.n, draw);
+    f.order = whole_numbers(c->set.n);
+    if (draw) philox_shuffle(&random, f.order, c->set.n, true);
     for (size_t i = 0; i < 2 * f.n; i++)
         work += work_of(&c->model[i % 2], &c->set.list[f.order[i / 2]]);
     if (work > now->o->most_work) {
@@ -515,7 +485,9 @@ void check_claims(const certificate *c)
         now->work_all += work;
         *(now->end = before) = NULL; /* what was said with fewer bits is taken back */
         evaluate_all(&f);
-        for (int s = 0; s < 2; s++) all_are_used(&c->model[s]);
+        for (int s = 0; s < 2; s++)
+            for (const array *t = c->model[s].tensors.list; t->name; t++)
+                must(t->used || same(t->name, "vocab"), "tensor %s has no meaning here", t->name);
         say_all(&f);
     }
     bits = LEAST_BITS;

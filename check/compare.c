@@ -11,7 +11,7 @@ size_t figure_place(figure x, size_t block)
 
 size_t count_figures(const model *f)
 {
-    return figure_place(RATIO, count_blocks(f));
+    return figure_place(RATIO, f->blocks);
 }
 
 interval *new_figures(size_t n)
@@ -45,17 +45,17 @@ static double sum(double a, double b, double towards)
 void join_figure(interval *all, size_t place, interval one)
 {
     interval *const to = &all[place];
-    const bool adds = place >= KL_SUM && place <= CHANGED;
     if (one.high < 0) return;
+    one.low = fmax(one.low, 0);
     if (to->high < 0)
-        *to = (interval){fmax(one.low, 0), one.high};
-    else if (adds)
-        *to = (interval){sum(to->low, fmax(one.low, 0), 0), sum(to->high, one.high, INFINITY)};
+        *to = one;
+    else if (place >= KL_SUM && place <= CHANGED)
+        *to = (interval){sum(to->low, one.low, 0), sum(to->high, one.high, INFINITY)};
     else
         *to = (interval){fmax(to->low, one.low), fmax(to->high, one.high)};
 }
 
-static void note(interval *all, size_t place, arb_t x)
+void note(interval *all, size_t place, arb_t x)
 {
     arb_abs(x, x);
     join_figure(all, place, interval_of(x));
@@ -68,19 +68,18 @@ static void compare_weights(const evaluation r[2], const part p[2], const balls 
 {
     const cJSON *const pattern = find(r[0].m->architecture, "pattern");
     const size_t tokens = r->in->tokens;
-    head *h[2];
     uint32_t *const keys = take(tokens, sizeof *keys);
     arb_ptr log[2] = {take_balls(tokens), take_balls(tokens)};
-    if (!has_heads(p[0]) || !has_heads(p[1]) ||
+    heads h[2];
+    for (int s = 0; s < 2; s++) h[s] = attention_heads(&r[s], p[s], z[s]);
+    if (!h->n || h[0].n != h[1].n ||
         !cJSON_Compare(pattern, find(r[1].m->architecture, "pattern"), true))
         return;
-    const size_t heads = attention_heads(&r[0], p[0], z[0], &h[0]);
-    if (attention_heads(&r[1], p[1], z[1], &h[1]) != heads) return;
     *out = (interval){0, 0};
     for (size_t i = 0; i < tokens; i++) {
         const size_t n = visible(r, i, keys);
-        for (size_t t = 0; n > 1 && t < heads; t++) {
-            for (int s = 0; s < 2; s++) log_weights(log[s], &h[s][t], i, keys, n);
+        for (size_t t = 0; n > 1 && t < h->n; t++) {
+            for (int s = 0; s < 2; s++) log_weights(log[s], &h[s].list[t], i, keys, n);
             _arb_vec_sub(log[0], log[0], log[1], (slong)n, bits);
             for (size_t k = 0; k < n; k++) note(out, 0, log[0] + k);
         }
@@ -111,7 +110,7 @@ static void compare_part(const evaluation r[2], size_t block, const part p[2], c
     if (wanted & BIT(what) && z[0].d == z[1].d)
         compare_rows(branch(&r[0], p[0], z[0]), branch(&r[1], p[1], z[0]), out,
                      figure_place(what, block));
-    release(mark, NULL);
+    release(mark, NULL, NULL);
 }
 
 /* ---- the outputs ----------------------------------------------------------------------------- */
@@ -127,7 +126,7 @@ static size_t largest_entry(arb_srcptr x, size_t d)
     return best;
 }
 
-/* 1 - a.b / (|a| |b|); of a row of zeros 2. */
+/* 1 - a.b / (|a| |b|); of a row of zeros 2. t: room for 3. */
 void cosine_distance(arb_t out, arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t)
 {
     arb_dot(t, NULL, 0, a, 1, a, 1, (slong)d, bits);
@@ -155,24 +154,14 @@ static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t)
     arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, bits);
 }
 
-/* Of outputs that are not those of a token that shares its row in g. */
-static void compare_others(arb_srcptr a, arb_srcptr b, const model *g, size_t d, interval *out,
-                           arb_ptr x)
-{
-    for (size_t k = 0; g->vocab == d && k < d; k++) {
-        if (token_shares(g, k)) continue;
-        arb_sub(x, a + k, b + k, bits);
-        note(out, OTHERS, x);
-    }
-}
-
-/* One row; x: room for 2 d + 4. */
-static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, interval *out,
-                            arb_ptr x)
+/* One row of f and g; x: room for 2 d + 4. */
+static void compare_outputs(const model *g, arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted,
+                            interval *out, arb_ptr x)
 {
     for (size_t k = 0; k < d; k++) {
         arb_sub(x, a + k, b + k, bits);
         note(out, DIFFERENCE, x);
+        if (g->vocab == d && !token_shares(g, k)) note(out, OTHERS, x);
         arb_sqr(x, x, bits);
         note(out, APART, x);
         arb_sqr(x, a + k, bits);
@@ -192,7 +181,7 @@ static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wante
         cosine_distance(x + 3, a, b, d, x);
         note(out, COSINE, x + 3);
     }
-    if (wanted & BIT(KL)) {
+    if (wanted & (BIT(KL) | BIT(KL_SUM))) {
         divergence(a, b, d, x);
         note(out, KL, x);
         note(out, KL_SUM, x);
@@ -217,28 +206,21 @@ static void spread(balls x, interval *out)
 
 /* ---- both models ----------------------------------------------------------------------------- */
 
-/* Both parts of each block: the feed-forward part comes after attention. */
-static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, interval *out)
-{
-    const size_t n[2] = {count_blocks(r[0].m), count_blocks(r[1].m)};
-    const size_t most = n[0] > n[1] ? n[0] : n[1];
-    const double work = work_of(r[0].m, r->in) + work_of(r[1].m, r->in);
-    for (size_t half = 0; half < 2 * most; half++) {
-        const part p[2] = {part_of(r[0].m, half / 2, half % 2),
-                           part_of(r[1].m, half / 2, half % 2)};
-        if (n[0] == n[1]) compare_part(r, half / 2, p, x, wanted, out);
-        for (int s = 0; s < 2; s++) x[s] = apply_part(&r[s], p[s], x[s]);
-        show_progress(work / 2 / (double)most);
-    }
-}
-
 void compare(const model m[2], const input *in, unsigned wanted, interval *out, balls y[2])
 {
     if ((in->width || in->shift) && m[0].width != m[1].width)
         fail(NOT_TRUE, "the models take rows of %zu and %zu numbers", m[0].width, m[1].width);
+    chunk *const mark = now->memory;
     const evaluation r[2] = {begin_evaluation(&m[0], in), begin_evaluation(&m[1], in)};
+    const size_t n[2] = {m[0].blocks, m[1].blocks}, most = n[0] > n[1] ? n[0] : n[1];
+    const double work = work_of(&m[0], in) + work_of(&m[1], in);
     balls x[2] = {embed(&r[0]), embed(&r[1])};
-    run_blocks(r, x, wanted, out);
+    for (size_t half = 0; half < 2 * most; half++) {
+        const part p[2] = {part_of(&m[0], half / 2, half % 2), part_of(&m[1], half / 2, half % 2)};
+        if (n[0] == n[1]) compare_part(r, half / 2, p, x, wanted, out);
+        for (int s = 0; s < 2; s++) x[s] = apply_part(&r[s], p[s], x[s]);
+        show_progress(work / 2 / (double)most);
+    }
     if (wanted & BIT(COLLAPSE)) spread(x[0], out);
     if (wanted & BIT(HIDDEN)) compare_rows(x[0], x[1], out, HIDDEN);
     for (int s = 0; s < 2; s++) y[s] = apply_head(&r[s], x[s]);
@@ -246,8 +228,7 @@ void compare(const model m[2], const input *in, unsigned wanted, interval *out, 
         fail(NOT_TRUE, "the models have %zu and %zu outputs", y[0].d, y[1].d);
     arb_ptr room = take_balls(2 * y->d + 4);
     for (size_t i = 0; i < y->n; i++)
-        compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room);
-    for (size_t i = 0; wanted & BIT(OTHERS) && i < y->n; i++)
-        compare_others(row_of(y[0], i), row_of(y[1], i), &m[1], y->d, out, room);
+        compare_outputs(&m[1], row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room);
     compare_rows(y[0], y[1], out, ROW);
+    release(mark, y[0].v, y[1].v);
 }

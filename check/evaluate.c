@@ -25,6 +25,14 @@ balls new_balls(size_t n, size_t d)
     return (balls){n, d, take_balls(count)};
 }
 
+/* They are exact. */
+balls balls_of(const double *v, size_t n, size_t d)
+{
+    const balls x = new_balls(n, d);
+    for (size_t i = 0; i < n * d; i++) arb_set_d(x.v + i, v[i]);
+    return x;
+}
+
 arb_ptr row_of(balls b, size_t i)
 {
     return b.v + i * b.d;
@@ -52,9 +60,7 @@ static balls vector_of(const evaluation *e, const char *at, const char *name, si
     if (!t) return (balls){0};
     must(t->ndim == 1 && (!d || t->count == d), "tensor %s is not a vector of %zu numbers", t->name,
          d);
-    const balls v = new_balls(1, t->count);
-    for (size_t k = 0; k < v.d; k++) arb_set_d(v.v + k, t->v[k]);
-    return v;
+    return balls_of(t->v, 1, t->count);
 }
 
 typedef void row_operation(arb_ptr out, arb_srcptr a, arb_srcptr b, slong n, slong prec);
@@ -71,12 +77,6 @@ static void each_row(balls x, row_operation *operation, balls v)
         operation(row_of(x, i), row_of(x, i), v.v, (slong)x.d, bits);
 }
 
-static void with_vector(const evaluation *e, balls x, row_operation *operation, const char *at,
-                        const char *name)
-{
-    each_row(x, operation, vector_of(e, at, name, x.d));
-}
-
 /* ---- matrices -------------------------------------------------------------------------------- */
 
 static const array *matrix_of(const evaluation *e, const char *at, const char *name, size_t cols)
@@ -88,20 +88,18 @@ static const array *matrix_of(const evaluation *e, const char *at, const char *n
     return t;
 }
 
-/* x W^T + b, of rows `first` to `first + out - 1` of W. */
-static balls product(balls x, const array *w, size_t first, size_t out, balls b)
+/* x W^T + b: W has `out` rows, which begin at w or are those of the list `rows`. */
+static balls product(balls x, const double *w, const size_t *rows, size_t out, balls b)
 {
     const balls y = new_balls(x.n, out);
-#pragma omp parallel if (y.n * x.d * out > FEW)
-    {
+#pragma omp parallel for if (y.n * x.d * out > FEW)
+    for (size_t o = 0; o < y.d; o++) {
         arb_ptr row = _arb_vec_init((slong)x.d);
-#pragma omp for schedule(static)
-        for (size_t o = 0; o < y.d; o++) {
-            for (size_t k = 0; k < x.d; k++) arb_set_d(row + k, w->v[(first + o) * x.d + k]);
-            for (size_t i = 0; i < y.n; i++)
-                arb_dot(row_of(y, i) + o, b.n ? b.v + o : NULL, 0, row_of(x, i), 1, row, 1,
-                        (slong)x.d, bits);
-        }
+        const double *const from = w + (rows ? rows[o] : o) * x.d;
+        for (size_t k = 0; k < x.d; k++) arb_set_d(row + k, from[k]);
+        for (size_t i = 0; i < y.n; i++)
+            arb_dot(row_of(y, i) + o, b.n ? b.v + o : NULL, 0, row_of(x, i), 1, row, 1, (slong)x.d,
+                    bits);
         _arb_vec_clear(row, (slong)x.d);
     }
     return y;
@@ -112,7 +110,7 @@ static balls linear(const evaluation *e, balls x, const char *at, const char *we
                     const char *bias)
 {
     const array *const w = matrix_of(e, at, weight, x.d);
-    return product(x, w, 0, w->shape[0], vector_of(e, at, bias, w->shape[0]));
+    return product(x, w->v, NULL, w->shape[0], vector_of(e, at, bias, w->shape[0]));
 }
 
 /* The same where there is such a matrix; else x. */
@@ -127,8 +125,8 @@ static balls maybe_linear(const evaluation *e, balls x, const char *at, const ch
 /* x / sqrt((|x|^2 + shift) / divisor + eps); a row of zeros whose root is 0 stays zero. */
 static void divide_by_size(arb_ptr x, size_t d, double shift, double divisor, double eps)
 {
-    arb_ptr size = take_balls(1);
-    arb_dot(size, ball(shift), 0, x, 1, x, 1, (slong)d, bits);
+    arb_ptr size = ball(shift);
+    arb_dot(size, size, 0, x, 1, x, 1, (slong)d, bits);
     arb_div(size, size, ball(divisor), bits);
     arb_add(size, size, ball(eps), bits);
     if (arb_is_zero(size)) return;
@@ -136,62 +134,45 @@ static void divide_by_size(arb_ptr x, size_t d, double shift, double divisor, do
     _arb_vec_scalar_mul(x, x, (slong)d, size, bits);
 }
 
-static void subtract_mean(arb_ptr x, size_t d)
-{
-    arb_ptr mean = take_balls(1);
-    for (size_t k = 0; k < d; k++) arb_add(mean, mean, x + k, bits);
-    arb_div_ui(mean, mean, d, bits);
-    for (size_t k = 0; k < d; k++) arb_sub(x + k, x + k, mean, bits);
-}
-
 /* The norm o, if there is one, whose tensors begin with AT. */
 static void apply_norm(const evaluation *e, balls x, const cJSON *o, const char *at)
 {
     if (!o) return;
     const char *const kind = get_text(o, "kind");
-    const bool mean = same(kind, "mean"), layer = same(kind, "layer"), batch = same(kind, "batch");
-    const bool size = layer || same(kind, "rms");
-    const double eps = mean ? 0 : get_number(o, "eps"),
-                 shift = find(o, "shift") ? get_number(o, "shift") : 0;
-    const double divisor = size ? get_number(o, "divisor") : 1;
-    must(mean || size || batch, "%s: unknown norm %.40s", at, kind);
+    const bool center = is_one_of(kind, " layer mean "), size = is_one_of(kind, " layer rms "),
+               batch = same(kind, "batch");
+    const double eps = size || batch ? get_number(o, "eps") : 0,
+                 shift = find(o, "shift") ? get_number(o, "shift") : 0,
+                 divisor = size ? get_number(o, "divisor") : 1;
+    must(center || size || batch, "%s: unknown norm %.40s", at, kind);
     if (batch) { /* (x - mean) / sqrt(var + eps) with the stored vectors */
-        const balls root = vector_of(e, at, "var", x.d), center = vector_of(e, at, "mean", x.d);
-        must(root.n && center.n, "%s: mean or var is missing", at);
+        const balls var = vector_of(e, at, "var", x.d);
+        must(var.n && find_tensor(e->m, at, "mean"), "%s: mean or var is missing", at);
+        each_row(x, _arb_vec_sub, vector_of(e, at, "mean", x.d));
         for (size_t k = 0; k < x.d; k++) {
-            arb_add(root.v + k, root.v + k, ball(eps), bits);
-            arb_rsqrt(root.v + k, root.v + k, bits);
+            arb_add(var.v + k, var.v + k, ball(eps), bits);
+            arb_rsqrt(var.v + k, var.v + k, bits);
         }
-        each_row(x, _arb_vec_sub, center);
-        each_row(x, multiply, root);
+        each_row(x, multiply, var);
     } else {
-        with_vector(e, x, _arb_vec_add, at, "offset");
+        each_row(x, _arb_vec_add, vector_of(e, at, "offset", x.d));
     }
     for (size_t i = 0; i < x.n; i++) {
-        if (mean || layer) subtract_mean(row_of(x, i), x.d);
-        if (size) divide_by_size(row_of(x, i), x.d, shift, divisor, eps);
+        arb_ptr row = row_of(x, i), mean = ball(0);
+        for (size_t k = 0; center && k < x.d; k++) arb_add(mean, mean, row + k, bits);
+        arb_div_ui(mean, mean, x.d, bits);
+        for (size_t k = 0; center && k < x.d; k++) arb_sub(row + k, row + k, mean, bits);
+        if (size) divide_by_size(row, x.d, shift, divisor, eps);
     }
-    with_vector(e, x, multiply, at, "gain");
-    with_vector(e, x, _arb_vec_add, at, "bias");
+    each_row(x, multiply, vector_of(e, at, "gain", x.d));
+    each_row(x, _arb_vec_add, vector_of(e, at, "bias", x.d));
 }
 
-/* v = sqrt(8 / pi) (x + 0.044715 x^3), where 0.044715 is the decimal number: then gelu_tanh is
- * x (1 + tanh(v / 2)) / 2 = x / (1 + exp(-v)). v: room for 2. */
-static void inside_gelu_tanh(arb_ptr v, const arb_t x)
+/* silu is x / (1 + exp(-v)) with v = x; so is gelu_tanh, x (1 + tanh(v / 2)) / 2, with
+ * v = sqrt(8 / pi) (x + 0.044715 x^3), where 0.044715 is the decimal number. */
+static void activate_one(arb_t x, const char *name)
 {
-    arb_pow_ui(v, x, 3, bits);
-    arb_mul_ui(v, v, 44715, bits);
-    arb_div_ui(v, v, 1000000, bits);
-    arb_add(v, v, x, bits);
-    arb_const_pi(v + 1, bits);
-    arb_mul_2exp_si(v + 1, v + 1, -3);
-    arb_rsqrt(v + 1, v + 1, bits);
-    arb_mul(v, v, v + 1, bits);
-}
-
-static void activate_one(arb_t x, const char *name, arb_ptr v) /* v: room for 2 */
-{
-    arb_zero(v);
+    arb_ptr v = _arb_vec_init(2);
     if (same(name, "relu")) arb_max(x, x, v, bits);
     if (same(name, "tanh")) arb_tanh(x, x, bits);
     if (same(name, "gelu")) { /* x (1 + erf(x / sqrt 2)) / 2 */
@@ -202,26 +183,32 @@ static void activate_one(arb_t x, const char *name, arb_ptr v) /* v: room for 2 
         arb_mul(x, x, v, bits);
         arb_mul_2exp_si(x, x, -1);
     }
-    if (same(name, "silu") || same(name, "gelu_tanh")) { /* x / (1 + exp(-v)) */
-        arb_set(v, x);
-        if (same(name, "gelu_tanh")) inside_gelu_tanh(v, x);
+    if (same(name, "silu")) arb_set(v, x);
+    if (same(name, "gelu_tanh")) {
+        arb_pow_ui(v, x, 3, bits);
+        arb_mul_ui(v, v, 44715, bits);
+        arb_div_ui(v, v, 1000000, bits);
+        arb_add(v, v, x, bits);
+        arb_const_pi(v + 1, bits);
+        arb_mul_2exp_si(v + 1, v + 1, -3);
+        arb_rsqrt(v + 1, v + 1, bits);
+        arb_mul(v, v, v + 1, bits);
+    }
+    if (same(name, "silu") || same(name, "gelu_tanh")) {
         arb_neg(v, v);
         arb_exp(v, v, bits);
         arb_add_ui(v, v, 1, bits);
         arb_div(x, x, v, bits);
     }
+    _arb_vec_clear(v, 2);
 }
 
 static void activate(balls x, const char *name)
 {
     must(is_one_of(name, " none relu gelu gelu_tanh silu tanh "), "unknown activation %.40s", name);
-#pragma omp parallel if (x.n * x.d > FEW / 64 && !same(name, "none"))
-    {
-        arb_ptr room = _arb_vec_init(2);
-#pragma omp for schedule(static)
-        for (size_t i = 0; i < x.n * x.d; i++) activate_one(x.v + i, name, room);
-        _arb_vec_clear(room, 2);
-    }
+    if (same(name, "none")) return;
+#pragma omp parallel for if (x.n * x.d > FEW / 64)
+    for (size_t i = 0; i < x.n * x.d; i++) activate_one(x.v + i, name);
 }
 
 /* ---- the embedding --------------------------------------------------------------------------- */
@@ -239,33 +226,26 @@ evaluation begin_evaluation(const model *m, const input *in)
     return e;
 }
 
-/* Entry k of d at a position: sin or cos of position / base^(2 (k / 2) / d). v: room for 2. */
-static void wave(arb_ptr v, double base, size_t position, size_t k, size_t d)
-{
-    const slong prec = bits + 32;
-    arb_set_ui(v + 1, k / 2 * 2);
-    arb_div_ui(v + 1, v + 1, d, prec);
-    arb_set_d(v, base);
-    arb_pow(v, v, v + 1, prec);
-    arb_ui_div(v, position, v, prec);
-    (k % 2 ? arb_cos : arb_sin)(v, v, prec);
-}
-
+/* A table, or sin and cos of position / base^(2 (k / 2) / d) in entry k of d. */
 static void add_positions(const evaluation *e, balls x, const cJSON *positions)
 {
     const char *const kind = get_text(positions, "kind");
     const bool learned = same(kind, "learned"), waves = same(kind, "sinusoidal");
     const array *const t = learned ? matrix_of(e, "embedding", "positions", x.d) : NULL;
     const double base = waves ? get_number(positions, "base") : 2;
+    const slong prec = bits + 32;
     arb_ptr v = take_balls(2);
     must(learned || waves || same(kind, "rotary"), "unknown positions %.40s", kind);
     must(base > 1 && base <= 1e30, "base: %g is not from 1 to 1e30", base);
     must(!t || t->shape[0] >= x.n, "embedding.positions: has too few rows");
-    for (size_t i = 0; (learned || waves) && i < x.n * x.d; i++) {
-        if (t)
-            arb_set_d(v, t->v[i]);
-        else
-            wave(v, base, i / x.d, i % x.d, x.d);
+    if (t) add_to(x, balls_of(t->v, x.n, x.d));
+    for (size_t i = 0; waves && i < x.n * x.d; i++) {
+        arb_set_ui(v + 1, i % x.d / 2 * 2);
+        arb_div_ui(v + 1, v + 1, x.d, prec);
+        arb_set_d(v, base);
+        arb_pow(v, v, v + 1, prec);
+        arb_ui_div(v, i / x.d, v, prec);
+        (i % x.d % 2 ? arb_cos : arb_sin)(v, v, prec);
         arb_add(x.v + i, x.v + i, v, bits);
     }
 }
@@ -276,14 +256,14 @@ balls embed(const evaluation *e)
     const size_t width = e->m->width, vocab = e->m->vocab;
     const cJSON *const o = find(e->m->architecture, "embedding"), *const p = find(o, "positions");
     const array *const t = vocab ? matrix_of(e, "embedding", "embedding", width) : NULL;
-    balls x = new_balls(in->tokens, width);
+    balls x = t ? new_balls(in->tokens, width) : balls_of(in->x, in->tokens, width);
     must(!t || t->shape[0] == (e->m->row ? vocab + 1 - e->m->shared : vocab),
          "embedding.embedding: has not a row for each token, or for those that share");
-    for (size_t i = 0; i < x.n * width; i++) {
-        const size_t row = t ? row_of_token(e->m, (size_t)in->x[i / width]) : 0;
-        arb_set_d(x.v + i, t ? t->v[row * width + i % width] : in->x[i]);
-        if (in->shift) arb_add(x.v + i, x.v + i, ball(in->shift[i]), bits);
+    for (size_t i = 0; t && i < x.n * width; i++) {
+        const size_t id = (size_t)in->x[i / width], row = e->m->row ? e->m->row[id] : id;
+        arb_set_d(x.v + i, t->v[row * width + i % width]);
     }
+    if (in->shift) add_to(x, balls_of(in->shift, x.n, width));
     if (p && !flag(p, "after_map")) add_positions(e, x, p);
     x = maybe_linear(e, x, "embedding", "map.weight", "map.bias");
     if (flag(p, "after_map")) add_positions(e, x, p);
@@ -347,35 +327,30 @@ static void turn(const evaluation *e, balls x, const cJSON *o, const char *at)
     }
 }
 
-/* Whether it is softmax attention. */
-bool has_heads(part p)
-{
-    return is_one_of(get_text(p.o, "kind"), " exact poly constq meanq pool ");
-}
-
 /* The heads, side by side: each has its columns of queries, keys and values. */
-size_t attention_heads(const evaluation *e, part p, balls z, head **out)
+heads attention_heads(const evaluation *e, part p, balls z)
 {
     const cJSON *const list = find(p.o, "heads");
     const char *const kind = get_text(p.o, "kind");
     const bool own = !is_one_of(kind, " constq pool "); /* else bq is the query of all */
+    if (!is_one_of(kind, " exact poly constq meanq pool ")) return (heads){0};
     balls q = own ? linear(e, z, p.at, "wq", "bq") : new_balls(z.n, vector_of(e, p.at, "bq", 0).d);
-    size_t n = 0, width = 0;
-    if (!own) with_vector(e, q, _arb_vec_add, p.at, "bq");
+    if (!own) each_row(q, _arb_vec_add, vector_of(e, p.at, "bq", q.d));
     if (same(kind, "meanq")) q = visible_means(e, q);
     const balls k = linear(e, z, p.at, "wk", "bk"), v = linear(e, z, p.at, "wv", "bv");
-    head *const h = *out = take(length_of(list) + 1, sizeof *h);
     must(cJSON_IsArray(list) && list->child, "%s: has no heads", p.at);
-    for (const cJSON *c = list->child; c; c = c->next, n++) {
+    heads out = {0, 0, take(length_of(list), sizeof *out.list)};
+    for (const cJSON *c = list->child; c; c = c->next) {
         const size_t dk = get_count(c, "dk"), dv = get_count(c, "dv");
-        h[n] = (head){columns(q, get_count(c, "q"), dk), columns(k, get_count(c, "k"), dk),
-                      columns(v, get_count(c, "v"), dv), get_number(c, "scale")};
-        must(get_count(c, "o") == width, "%s: a head does not follow the one before it", p.at);
-        width += dv;
-        turn(e, h[n].q, c, p.at);
-        turn(e, h[n].k, c, p.at);
+        head *const h = &out.list[out.n++];
+        *h = (head){columns(q, get_count(c, "q"), dk), columns(k, get_count(c, "k"), dk),
+                    columns(v, get_count(c, "v"), dv), get_number(c, "scale")};
+        must(get_count(c, "o") == out.width, "%s: a head does not follow the one before it", p.at);
+        out.width += dv;
+        turn(e, h->q, c, p.at);
+        turn(e, h->k, c, p.at);
     }
-    return n;
+    return out;
 }
 
 /* Logarithms of the weights. The midpoint of the largest score comes off first: exp then does not
@@ -425,21 +400,15 @@ void attend(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size
 /* All heads side by side, behind `before` (or nothing). */
 static balls softmax_heads(const evaluation *e, part p, balls z, balls before)
 {
-    head *h;
-    const size_t n = attention_heads(e, p, z, &h);
-    size_t width = before.d;
-    for (size_t i = 0; i < n; i++) width += h[i].v.d;
-    const balls y = new_balls(z.n, width);
-#pragma omp parallel if (y.n * y.n * n > FEW / 64)
-    {
+    const heads h = attention_heads(e, p, z);
+    const balls y = new_balls(z.n, before.d + h.width);
+#pragma omp parallel for if (y.n * y.n * h.n > FEW / 64)
+    for (size_t i = 0; i < y.n; i++) {
         uint32_t *const keys = flint_malloc((y.n + 1) * sizeof *keys);
-#pragma omp for schedule(static)
-        for (size_t i = 0; i < y.n; i++) {
-            const size_t seen = visible(e, i, keys);
-            arb_ptr to = row_of(y, i) + before.d;
-            if (before.d) _arb_vec_set(row_of(y, i), row_of(before, i), (slong)before.d);
-            for (size_t t = 0; t < n; to += h[t++].v.d) attend(to, &h[t], i, keys, seen);
-        }
+        const size_t seen = visible(e, i, keys);
+        arb_ptr to = row_of(y, i) + before.d;
+        _arb_vec_set(row_of(y, i), row_of(before, i), (slong)before.d);
+        for (const head *t = h.list; t < h.list + h.n; to += t++->v.d) attend(to, t, i, keys, seen);
         flint_free(keys);
     }
     return y;
@@ -450,28 +419,26 @@ static balls attention_branch(const evaluation *e, part p, balls z)
 {
     const char *const kind = get_text(p.o, "kind"), *const at = p.at;
     const size_t out = get_count(p.o, "out");
-    balls y = {0};
-    if (has_heads(p) && !same(kind, "pool")) {
-        y = maybe_linear(e, softmax_heads(e, p, z, y), at, "wo", "");
-    } else if (same(kind, "uniform")) { /* U (z mix^T + bv) */
-        y = visible_means(e, linear(e, z, at, "mix", "bv"));
-    } else if (is_one_of(kind, " linear affmix ")) { /* z matrix^T, and + U z mix^T */
-        y = linear(e, z, at, "matrix", "");
-        if (same(kind, "affmix")) add_to(y, linear(e, visible_means(e, z), at, "mix", ""));
-    } else if (same(kind, "pool")) { /* [z, heads] matrix^T */
+    balls y = new_balls(z.n, out);
+    if (same(kind, "pool")) /* [z, heads] matrix^T */
         y = linear(e, softmax_heads(e, p, z, z), at, "matrix", "");
-    } else {
-        y = new_balls(z.n, out);
+    else if (is_one_of(kind, " exact poly constq meanq "))
+        y = maybe_linear(e, softmax_heads(e, p, z, new_balls(z.n, 0)), at, "wo", "");
+    else if (same(kind, "uniform")) /* U (z mix^T + bv) */
+        y = visible_means(e, linear(e, z, at, "mix", "bv"));
+    else if (is_one_of(kind, " linear affmix ")) /* z matrix^T, and + U z mix^T */
+        y = linear(e, z, at, "matrix", "");
+    else
         must(is_one_of(kind, " zero const umix "), "%s: unknown kind %.40s", at, kind);
-    }
+    if (same(kind, "affmix")) add_to(y, linear(e, visible_means(e, z), at, "mix", ""));
     if (same(kind, "umix")) { /* sum_p U^p z E_p: the E_p^T are stacked in mix */
         const array *const mix = matrix_of(e, at, "mix", z.d);
         for (size_t row = 0; out && row + out <= mix->shape[0]; row += out) {
             if (row > 0) z = visible_means(e, z);
-            add_to(y, product(z, mix, row, out, (balls){0}));
+            add_to(y, product(z, mix->v + row * z.d, NULL, out, (balls){0}));
         }
     }
-    with_vector(e, y, _arb_vec_add, at, "bo");
+    each_row(y, _arb_vec_add, vector_of(e, at, "bo", y.d));
     return y;
 }
 
@@ -485,22 +452,16 @@ static balls ffn_branch(const evaluation *e, part p, balls z)
     must(layers > 0 && (gated ? layers == 3 : is_text(find(p.o, "kind"), "mlp")),
          "%s: %zu layers, or an unknown kind", at, layers);
     balls y = linear(e, z, at, "0.weight", "0.bias");
-    if (gated) { /* down(act(gate z) * up z) */
-        const balls up = linear(e, z, at, "1.weight", "1.bias");
-        must(up.d == y.d, "%s: gate and up have other widths", at);
-        activate(y, act);
-        multiply(y.v, y.v, up.v, (slong)(y.n * y.d), bits);
-    }
-    for (size_t l = gated ? 2 : 1; l < layers; l++) {
-        if (!gated) activate(y, act);
-        y = linear(e, y, at, words("%zu.weight", l), words("%zu.bias", l));
+    for (size_t l = 1; l < layers; l++) {
+        const char *const weight = words("%zu.weight", l), *const bias = words("%zu.bias", l);
+        const bool up = gated && l == 1; /* down(act(gate z) * up z) */
+        if (!gated || up) activate(y, act);
+        const balls x = linear(e, up ? z : y, at, weight, bias);
+        must(!up || x.d == y.d, "%s: gate and up have other widths", at);
+        if (up) multiply(x.v, x.v, y.v, (slong)(x.n * x.d), bits);
+        y = x;
     }
     return y;
-}
-
-size_t count_blocks(const model *m)
-{
-    return length_of(find(m->architecture, "blocks"));
 }
 
 part part_of(const model *m, size_t block, bool ffn)
@@ -534,57 +495,41 @@ balls apply_part(const evaluation *e, part p, balls x)
     must(is_one_of(skip, " none identity diagonal dense "), "%s: unknown skip %.40s", p.at, skip);
     if (same(skip, "diagonal")) {
         x = columns(x, 0, x.d);
-        with_vector(e, x, multiply, p.at, "skip");
+        each_row(x, multiply, vector_of(e, p.at, "skip", x.d));
     }
     if (same(skip, "dense")) x = linear(e, x, p.at, "skip", "");
     if (!same(skip, "none")) add_to(y, x);
     apply_norm(e, y, find(p.o, "out_norm"), words("%s.out_norm", p.at));
-    release(mark, y.v);
+    release(mark, y.v, NULL);
     return y;
 }
 
-/* One row of all. */
+/* One row of all, in place. */
 static balls pool_rows(balls h, const char *kind)
 {
     const bool mean = same(kind, "mean"), most = same(kind, "max");
     must(is_one_of(kind, " first mean max last "), "unknown pooling %.40s", kind);
-    if (same(kind, "last")) return (balls){1, h.d, row_of(h, h.n - 1)};
+    if (same(kind, "last")) _arb_vec_set(h.v, row_of(h, h.n - 1), (slong)h.d);
     for (size_t i = h.d; (mean || most) && i < h.n * h.d; i++)
         (mean ? arb_add : arb_max)(h.v + i % h.d, h.v + i % h.d, h.v + i, bits);
     for (size_t k = 0; mean && k < h.d; k++) arb_div_ui(h.v + k, h.v + k, h.n, bits);
     return (balls){1, h.d, h.v};
 }
 
-/* normalize(out(act(dense(pool(norm x))))) */
-/* The last map is the embedding; tokens that share a row have one product. */
-static balls tied_outputs(const evaluation *e, balls h)
-{
-    const array *const w = matrix_of(e, "embedding", "embedding", h.d);
-    const balls b = vector_of(e, "head", "out.bias", e->m->vocab);
-    if (!e->m->row) return product(h, w, 0, w->shape[0], b);
-    const balls stored = product(h, w, 0, w->shape[0], (balls){0});
-    const balls y = new_balls(h.n, e->m->vocab);
-    for (size_t i = 0; i < y.n; i++)
-        for (size_t o = 0; o < y.d; o++)
-            arb_set(row_of(y, i) + o, row_of(stored, i) + e->m->row[o]);
-    for (size_t i = 0; b.n && i < y.n; i++)
-        _arb_vec_add(row_of(y, i), row_of(y, i), b.v, (slong)y.d, bits);
-    return y;
-}
-
+/* normalize(out(act(dense(pool(norm x))))); a tied map is the embedding, with a row for each token. */
 balls apply_head(const evaluation *e, balls x)
 {
-    const cJSON *const o = find(e->m->architecture, "head"), *const act = find(o, "activation");
+    const cJSON *const o = find(e->m->architecture, "head");
     balls h = columns(x, 0, x.d);
     apply_norm(e, h, find(o, "norm"), "head.norm");
     if (e->m->pools) h = pool_rows(h, get_text(o, "pool"));
     h = maybe_linear(e, h, "head", "dense.weight", "dense.bias");
-    activate(h, act ? get_text(o, "activation") : "none");
-    if (flag(o, "tied")) {
-        h = tied_outputs(e, h);
-    } else {
+    activate(h, find(o, "activation") ? get_text(o, "activation") : "none");
+    if (flag(o, "tied"))
+        h = product(h, matrix_of(e, "embedding", "embedding", h.d)->v, e->m->row, e->m->vocab,
+                    vector_of(e, "head", "out.bias", e->m->vocab));
+    else
         h = maybe_linear(e, h, "head", "out.weight", "out.bias");
-    }
     for (size_t i = 0; flag(o, "normalize") && i < h.n; i++)
         divide_by_size(row_of(h, i), h.d, 0, 1, 0); /* of zeros: it stays zero */
     return h;
@@ -596,7 +541,7 @@ double work_of(const model *m, const input *in)
 {
     const double n = (double)in->tokens;
     const double pairs = m->graph && in->edges ? n + (double)in->edges->from[in->edges->n] : n * n;
-    double work = (double)count_blocks(m) * pairs * (2 * (double)m->width + 50);
+    double work = (double)m->blocks * pairs * (2 * (double)m->width + 50);
     for (size_t i = 0; i < m->tensors.n; i++) {
         const array *const t = &m->tensors.list[i];
         const bool table = strncmp(t->name, "embedding.", 10) == 0 && !strstr(t->name, ".map.");

@@ -40,7 +40,7 @@ void fail(int code, const char *format, ...)
     longjmp(*now->escape, 1);
 }
 
-static chunk *take_chunk(size_t n, size_t size)
+void *take(size_t n, size_t size)
 {
     size_t total;
     chunk *b = NULL;
@@ -48,21 +48,17 @@ static chunk *take_chunk(size_t n, size_t size)
         b = calloc(1, sizeof *b + total);
     must(b, "out of memory");
     b->next = now->memory;
-    return now->memory = b;
-}
-
-void *take(size_t n, size_t size)
-{
-    return take_chunk(n, size)->data;
+    now->memory = b;
+    return b->data;
 }
 
 /* Zeros in memory are balls of value 0; arb_clear frees what they have grown to. */
 arb_ptr take_balls(size_t n)
 {
     must(n <= now->o->most_balls, "%zu balls are too many", n);
-    chunk *const b = take_chunk(n, sizeof(arb_struct));
-    b->balls = n;
-    return (arb_ptr)b->data;
+    arb_ptr v = take(n, sizeof *v);
+    now->memory->balls = n;
+    return v;
 }
 
 arb_ptr ball(double v)
@@ -72,12 +68,12 @@ arb_ptr ball(double v)
     return x;
 }
 
-void release(chunk *mark, const void *but)
+void release(chunk *mark, const void *but, const void *and_but)
 {
     chunk **at = &now->memory;
     while (*at != mark) {
         chunk *const b = *at;
-        if (b->data == but) {
+        if (b->data == but || b->data == and_but) {
             at = &b->next;
             continue;
         }
@@ -91,7 +87,7 @@ void release(chunk *mark, const void *but)
 void end_job(job *j)
 {
     now = j;
-    release(NULL, NULL);
+    release(NULL, NULL, NULL);
     now = NULL;
 }
 
@@ -119,9 +115,9 @@ void add_statement(verdict v, const char *what, const char *why)
     now->end = &s->next;
 }
 
-void state_unless(const char *bad, const char *what, const char *good)
+void state_but(const char *what, const char *good, const char *bad)
 {
-    state(bad ? REFUTED : CONFIRMED, what, "%s", bad ? bad : good);
+    state(bad ? REFUTED : CONFIRMED, what, "%s%s%s", good, bad ? ", but for " : "", bad ? bad : "");
 }
 
 void check_equal(const char *what, const char *hash, const char *claimed, const char *name)
@@ -188,13 +184,6 @@ const char *beside(const char *folder, const char *path)
     return path[0] == '/' || !*folder ? path : words("%s/%s", folder, path);
 }
 
-void hash_u64(SHA256_CTX *h, uint64_t v)
-{
-    unsigned char b[8];
-    for (int i = 0; i < 8; i++) b[i] = (unsigned char)(v >> 8 * i);
-    SHA256_Update(h, b, 8);
-}
-
 void hash_text(SHA256_CTX *h, const char *text)
 {
     SHA256_Update(h, text, strlen(text));
@@ -242,11 +231,6 @@ int ascending(const void *a, const void *b)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-const cJSON *find(const cJSON *o, const char *key)
-{
-    return cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
-}
-
 bool is_text(const cJSON *v, const char *text)
 {
     return cJSON_IsString(v) && same(v->valuestring, text);
@@ -277,14 +261,14 @@ static void refuse_duplicates(const char *name, const cJSON *o)
 cJSON *parse_json(const char *name, const void *text, size_t n)
 {
     const char *end = NULL;
-    chunk *const kept = take_chunk(0, 0);
     must(!memchr(text, 0, n) && !memmem(text, n, "\\u0000", 6), "%s: a NUL in JSON text", name);
-    kept->json = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    must(kept->json, "%s: is not JSON (or out of memory)", name);
+    take(0, 0);
+    cJSON *const root = now->memory->json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    must(root, "%s: is not JSON (or out of memory)", name);
     for (; end < (const char *)text + n; end++)
         must(strchr(" \t\r\n", *end), "%s: text after the JSON value", name);
-    refuse_duplicates(name, kept->json);
-    return kept->json;
+    refuse_duplicates(name, root);
+    return root;
 }
 
 const cJSON *get(const cJSON *o, const char *key)
@@ -302,9 +286,8 @@ const cJSON *get_list(const cJSON *o, const char *key)
 
 const char *get_text(const cJSON *o, const char *key)
 {
-    const cJSON *const v = get(o, key);
-    must(cJSON_IsString(v) && *v->valuestring, "%s: is not a text", key);
-    return v->valuestring;
+    must(cJSON_IsString(get(o, key)) && *find(o, key)->valuestring, "%s: is not a text", key);
+    return find(o, key)->valuestring;
 }
 
 double get_number(const cJSON *o, const char *key)
@@ -315,11 +298,16 @@ double get_number(const cJSON *o, const char *key)
     return v->valuedouble;
 }
 
+size_t whole_number(const cJSON *v)
+{
+    const double x = cJSON_GetNumberValue(v);
+    return x >= 0 && x < 0x1p48 && x == floor(x) ? (size_t)x : NO_NUMBER;
+}
+
 size_t get_count(const cJSON *o, const char *key)
 {
-    const double x = get_number(o, key);
-    must(x >= 0 && x <= 0x1p48 && x == floor(x), "%s: is not a whole number to 2^48", key);
-    return (size_t)x;
+    must(whole_number(get(o, key)) != NO_NUMBER, "%s: is not a whole number below 2^48", key);
+    return whole_number(find(o, key));
 }
 
 uint64_t get_seed(const cJSON *o, const char *key)
@@ -370,15 +358,20 @@ double philox_uniform(philox *p)
     return (double)(philox_u64(p) >> 11) * 0x1p-53;
 }
 
-uint32_t *philox_order(philox *p, size_t n, bool shuffled)
+void philox_shuffle(philox *p, size_t *v, size_t n, bool from_the_end)
 {
-    uint32_t *const v = take(n + 1, sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = (uint32_t)i;
-    for (size_t i = n; shuffled && i > 1; i--) {
-        const size_t k = (size_t)philox_below(p, i);
-        const uint32_t swapped = v[i - 1];
-        v[i - 1] = v[k];
+    for (size_t left = n; left > 1; left--) {
+        const size_t drawn = (size_t)philox_below(p, left);
+        const size_t i = from_the_end ? left - 1 : n - left, k = from_the_end ? drawn : i + drawn;
+        const size_t swapped = v[i];
+        v[i] = v[k];
         v[k] = swapped;
     }
+}
+
+size_t *whole_numbers(size_t n)
+{
+    size_t *const v = take(n + 1, sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = i;
     return v;
 }

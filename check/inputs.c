@@ -34,7 +34,7 @@ static void add_edge(edges *e, double u, double v, bool both)
     if (u != v && both) e->list[e->n++] = (uint64_t)v << 32 | (uint64_t)u;
 }
 
-static int by_edge(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -45,7 +45,7 @@ static const graph *graph_of(edges e)
 {
     graph *const g = take(1, sizeof *g);
     *g = (graph){e.nodes, take(e.nodes + 1, sizeof *g->from), take(e.n + 1, sizeof *g->list)};
-    qsort(e.list, e.n, sizeof *e.list, by_edge);
+    qsort(e.list, e.n, sizeof *e.list, by_number);
     for (size_t k = 0, to = 0; k < e.n; k++) {
         if (k > 0 && e.list[k] == e.list[k - 1]) continue;
         g->list[to++] = (uint32_t)e.list[k];
@@ -69,8 +69,9 @@ const graph *complete_graph(const model *m, const graph *g)
         if (flag(p, "self_loops")) e.list[e.n++] = i << 32 | i;
     }
     for (size_t r = 0; r < degree / 2; r++) {
-        const uint32_t *const order = philox_order(&random, g->n, true);
-        for (size_t i = 0; i < g->n; i++) add_edge(&e, (double)i, order[i], true);
+        size_t *const order = whole_numbers(g->n);
+        philox_shuffle(&random, order, g->n, true);
+        for (size_t i = 0; i < g->n; i++) add_edge(&e, (double)i, (double)order[i], true);
     }
     return graph_of(e);
 }
@@ -93,13 +94,7 @@ void must_fit(const model *m, const input *in)
     must(!m->graph || (in->edges && in->edges->n == in->tokens), "the model needs a graph");
 }
 
-/* sqrt(-2 ln(1 - a)) cos(2 pi b), a and b drawn one after the other */
-static double normal(philox *p)
-{
-    const double radius = sqrt(-2 * log(1 - philox_uniform(p)));
-    return radius * cos(6.283185307179586476925 * philox_uniform(p));
-}
-
+/* Ids, or numbers sqrt(-2 ln(1 - a)) cos(2 pi b), a and b drawn one after the other; a graph is a ring. */
 input random_input(const model *m, uint64_t seed, size_t number, size_t tokens)
 {
     philox random = {.seed = seed, .stream = RANDOM_STREAM + number};
@@ -108,15 +103,17 @@ input random_input(const model *m, uint64_t seed, size_t number, size_t tokens)
          "an input of %zu tokens is too large", tokens);
     double *const x = take(n + 1, sizeof *x);
     input in = {.tokens = tokens, .width = m->vocab ? 0 : m->width, .x = x};
-    for (size_t i = 0; i < n; i++)
-        x[i] = m->vocab ? (double)philox_below(&random, m->vocab) : (float)normal(&random);
-    if (m->graph) { /* a ring */
+    for (size_t i = 0; m->vocab && i < n; i++) x[i] = (double)philox_below(&random, m->vocab);
+    for (size_t i = 0; !m->vocab && i < n; i++) {
+        const double radius = sqrt(-2 * log(1 - philox_uniform(&random)));
+        x[i] = (float)(radius * cos(6.283185307179586476925 * philox_uniform(&random)));
+    }
+    if (m->graph) {
         edges e = new_edges(tokens, 2 * tokens);
         for (size_t i = 0; i < tokens; i++)
             add_edge(&e, (double)i, (double)((i + 1) % tokens), true);
         in.edges = graph_of(e);
     }
-    must_fit(m, &in);
     return in;
 }
 
@@ -134,7 +131,7 @@ static input rows_of(const model *m, const array *a, size_t first, size_t n)
 static inputs inputs_of_array(const model *m, const char *path, const array *a)
 {
     const size_t own = m->vocab ? 1 : 2, batch = a->ndim > own ? a->shape[0] : 1;
-    must((a->ndim == own || a->ndim == own + 1) && a->count > 0 &&
+    must((a->ndim == own || a->ndim == own + 1) &&
              (m->vocab ? a->whole : a->shape[a->ndim - 1] == m->width),
          "%s: does not suit the model; perhaps: pare verify CERT --unpack DIR", path);
     const size_t tokens = a->shape[a->ndim - own];
@@ -172,25 +169,20 @@ static inputs inputs_of_graph(const model *m, arrays z, size_t split)
     return out;
 }
 
-/* The seed permutes documents, or inputs where there are few: the numbers of the first `count`, which
- * ascend; NULL: there are not so many. */
-static const double *draw_numbers(const inputs *all, size_t count, uint64_t seed)
+/* The numbers that the seed draws, ascending: it permutes documents, or inputs where there are few. NULL:
+ * there are not so many. */
+static const size_t *draw_numbers(const inputs *all, size_t count, uint64_t seed)
 {
     philox random = {.seed = seed, .stream = DRAW_STREAM};
-    double *const unit = take(all->n, sizeof *unit);
-    size_t n = 0;
+    size_t *const unit = whole_numbers(all->n), n = 0;
+    for (size_t i = 0; i < all->n; i++) n += !all->list[i].continues;
+    const bool few = n < FEWEST_DOCUMENTS;
+    n = 0;
     for (size_t i = 0; i < all->n; i++)
-        if (!all->list[i].continues) unit[n++] = (double)i;
-    for (size_t i = 0; n < FEWEST_DOCUMENTS && i < all->n; i++) unit[i] = (double)i;
-    if (n < FEWEST_DOCUMENTS) n = all->n;
-    for (size_t i = 0; i + 1 < n; i++) {
-        const size_t k = i + (size_t)philox_below(&random, n - i);
-        const double drawn = unit[k];
-        unit[k] = unit[i];
-        unit[i] = drawn;
-    }
+        if (few || !all->list[i].continues) unit[n++] = i;
+    philox_shuffle(&random, unit, n, false);
     if (count > n) return NULL;
-    qsort(unit, count, sizeof *unit, ascending);
+    qsort(unit, count, sizeof *unit, by_number);
     return unit;
 }
 
@@ -203,31 +195,21 @@ static inputs take_part(const cJSON *data, const inputs *in, uint64_t seed)
     const size_t first = numbers ? 0 : get_count(data, "first");
     must(first <= in->n && count <= in->n - first, "data: %zu inputs of %zu", count, in->n);
     must(!numbers || length_of(numbers) == count, "data.numbers: not count");
-    const double *const drawn = numbers ? draw_numbers(in, count, seed) : NULL;
+    const size_t *const drawn = numbers ? draw_numbers(in, count, seed) : NULL;
     bool right = numbers ? drawn != NULL : count == in->n || !find(data, "heldout");
     inputs out = {count, take(count, sizeof *out.list)};
     for (size_t i = 0; i < count; i++, v = v ? v->next : NULL) {
-        const double number = v ? v->valuedouble : (double)(first + i);
-        must((!v || cJSON_IsNumber(v)) && number >= 0 && number < (double)in->n &&
-                 number == floor(number),
-             "data.numbers: are not numbers of inputs");
+        const size_t number = v ? whole_number(v) : first + i;
+        must(number < in->n, "data.numbers: are not numbers of inputs");
         right = right && (!v || number == drawn[i]);
-        out.list[i] = in->list[(size_t)number];
+        out.list[i] = in->list[number];
         if (tokens == 0 || out.list[i].tokens <= tokens) continue;
         must(!out.list[i].edges, "data.tokens: a graph cannot be cut");
         out.list[i].tokens = tokens;
     }
     if (numbers || !right)
-        state_unless(right ? NULL : "they are not those that the seed draws", "data.numbers",
-                     "the seed draws these inputs");
+        state_but("data.numbers", "the seed draws these inputs", right ? NULL : "some");
     return out;
-}
-
-static inputs all_that_fit(const model *m, inputs in)
-{
-    must(in.n > 0, "no input in the data");
-    for (size_t i = 0; i < in.n; i++) must_fit(m, &in.list[i]);
-    return in;
 }
 
 inputs load_inputs(const model *m, const cJSON *data, uint64_t seed, const char *path)
@@ -236,7 +218,7 @@ inputs load_inputs(const model *m, const cJSON *data, uint64_t seed, const char 
     const size_t count = get_count(data, "count");
     inputs out = {0};
     if (same(kind, "random")) {
-        must(count > 0 && count <= MOST_INPUTS, "data.count: no input, or too many");
+        must(count <= MOST_INPUTS, "data.count: too many");
         out.list = take(count, sizeof *out.list);
         for (; out.n < count; out.n++)
             out.list[out.n] = random_input(m, seed, out.n, get_count(data, "tokens"));
@@ -249,8 +231,7 @@ inputs load_inputs(const model *m, const cJSON *data, uint64_t seed, const char 
         const array a = read_npy(path, file);
         out = inputs_of_array(m, path, &a);
     }
-    out = all_that_fit(m, out);
-    return same(kind, "part") ? all_that_fit(m, take_part(data, &out, seed)) : out;
+    return same(kind, "part") ? take_part(data, &out, seed) : out;
 }
 
 /* ---- unpacked inputs ------------------------------------------------------------------------- */
@@ -273,7 +254,7 @@ inputs load_unpacked(const model *m, const char *folder, size_t count)
                                     : get_array(z, "vectors", 2, 0, m->width, false);
     const array *t = find_array(z, "targets"), *amid = find_array(z, "continues"), *list = NULL;
     const size_t total = x->shape[0];
-    must(count > 0 && count <= MOST_INPUTS, "inputs.npz: cannot have %zu inputs", count);
+    must(count <= MOST_INPUTS, "inputs.npz: cannot have %zu inputs", count);
     const double *const at = get_offsets(z, "offsets", count + 1, total), *from = NULL;
     if (t) get_array(z, t->name, 1, m->pools ? count : total, 0, true);
     if (amid) get_array(z, amid->name, 1, count, 0, true);
@@ -294,10 +275,15 @@ inputs load_unpacked(const model *m, const char *folder, size_t count)
                 add_edge(&e, (double)row, list->v[k], false);
         in->edges = graph_of(e);
     }
-    return all_that_fit(m, out);
+    return out;
 }
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
+
+static void hash_u64(SHA256_CTX *h, uint64_t v)
+{
+    SHA256_Update(h, &v, sizeof v);
+}
 
 const char *hash_inputs(const input *list, size_t n, size_t tokens)
 {
@@ -307,9 +293,9 @@ const char *hash_inputs(const input *list, size_t n, size_t tokens)
     for (const input *x = list; x < list + n; x++) {
         const size_t rows = tokens && x->tokens > tokens && !x->edges ? tokens : x->tokens;
         const uint64_t about[5] = {1, rows, x->width, x->width == 0, x->edges != NULL};
-        for (int k = 0; k < 5; k++) hash_u64(&h, about[k]);
-        for (size_t i = 0; !x->width && i < rows; i++) hash_u64(&h, (uint64_t)x->x[i]);
+        SHA256_Update(&h, about, sizeof about);
         SHA256_Update(&h, x->x, rows * x->width * sizeof *x->x);
+        for (size_t i = 0; !x->width && i < rows; i++) hash_u64(&h, (uint64_t)x->x[i]);
         for (size_t k = 0; x->edges && k < rows; k++) {
             const size_t from = x->edges->from[k], end = x->edges->from[k + 1];
             hash_u64(&h, end - from);

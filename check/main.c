@@ -50,19 +50,18 @@ static void print(FILE *to, const char *before, const char *text, const char *af
     fputs(after, to);
 }
 
-static int exit_code(const job *j)
-{
-    return count_of(j, REFUTED) > 0 ? NOT_TRUE : j->code;
-}
+static const struct {
+    const char *line, *key;
+} verdicts[VERDICTS] = {{"confirmed    ", "confirmed"},
+                        {"REFUTED      ", "refuted"},
+                        {"not refuted  ", "not_refuted"},
+                        {"not checked  ", "not_checked"}};
 
-static void print_lines(const job *j, const char *path, bool quiet)
+static void print_lines(const job *j, const char *path, int code, bool quiet)
 {
-    static const char *const verdicts[VERDICTS] = {"confirmed    ", "REFUTED      ",
-                                                   "not refuted  ", "not checked  "};
-    const int code = exit_code(j);
     for (const statement *s = j->first; s; s = s->next) {
         if (quiet && s->verdict != REFUTED) continue;
-        print(stdout, verdicts[s->verdict], s->what, " - ");
+        print(stdout, verdicts[s->verdict].line, s->what, " - ");
         print(stdout, "", s->why, "\n");
     }
     print(stdout, "verdict      ", path, ": ");
@@ -74,19 +73,17 @@ static void print_lines(const job *j, const char *path, bool quiet)
            count_of(j, NOT_CHECKED));
 }
 
-static void print_json(const job *j, const char *path)
+static void print_json(const job *j, const char *path, int code)
 {
-    static const char *const keys[VERDICTS] = {"confirmed", "refuted", "not_refuted",
-                                               "not_checked"};
     cJSON *const o = cJSON_CreateObject(), *const list = cJSON_AddArrayToObject(o, "statements");
     cJSON_AddStringToObject(o, "certificate", path);
-    cJSON_AddNumberToObject(o, "exit", exit_code(j));
+    cJSON_AddNumberToObject(o, "exit", code);
     cJSON_AddStringToObject(o, "trouble", j->trouble);
     for (verdict v = 0; v < VERDICTS; v++)
-        cJSON_AddNumberToObject(o, keys[v], (double)count_of(j, v));
+        cJSON_AddNumberToObject(o, verdicts[v].key, (double)count_of(j, v));
     for (const statement *s = j->first; s; s = s->next) {
         cJSON *const line = cJSON_CreateObject();
-        cJSON_AddStringToObject(line, "verdict", keys[s->verdict]);
+        cJSON_AddStringToObject(line, "verdict", verdicts[s->verdict].key);
         cJSON_AddStringToObject(line, "what", s->what);
         cJSON_AddStringToObject(line, "why", s->why);
         cJSON_AddItemToArray(list, line);
@@ -102,14 +99,14 @@ static int check_file(const char *path, const options *o, bool json, bool quiet)
 {
     job j = {.o = o, .started = time(NULL)};
     check_certificate(&j, path);
+    const int code = count_of(&j, REFUTED) > 0 ? NOT_TRUE : j.code;
     if (o->progress) fputs("\r\033[K", stderr);
     if (json)
-        print_json(&j, path);
+        print_json(&j, path, code);
     else
-        print_lines(&j, path, quiet);
+        print_lines(&j, path, code, quiet);
     fflush(stdout);
     if (j.code) print(stderr, "pare-check: ", j.trouble, "\n");
-    const int code = exit_code(&j);
     end_job(&j);
     return code;
 }
@@ -125,27 +122,27 @@ static bool read_size(const char *text, uint64_t *out)
 
 int main(int argc, char **argv)
 {
-    enum { TEXT = 256, NUMBER = 260, FLAG = 264 };
+    enum { TEXT = 256, NUMBER = 260, THREADS = 263, JSON };
     static const struct option list[] = {
         {"unpacked", 1, NULL, TEXT},   {"input", 1, NULL, TEXT + 1}, {"output", 1, NULL, TEXT + 2},
         {"data", 1, NULL, TEXT + 3},   {"inputs", 1, NULL, NUMBER},  {"tries", 1, NULL, NUMBER + 1},
-        {"seed", 1, NULL, NUMBER + 2}, {"threads", 1, NULL, 't'},    {"json", 0, NULL, FLAG},
+        {"seed", 1, NULL, NUMBER + 2}, {"threads", 1, NULL, 't'},    {"json", 0, NULL, JSON},
         {"quiet", 0, NULL, 'q'},       {"help", 0, NULL, 'h'},       {0}};
     options o = {.tries = DEFAULT_TRIES, .most_work = INFINITY, .most_balls = (size_t)1 << 28};
     bool json = false, quiet = false;
     uint64_t threads = 0;
+    int c, worst = 0, started = 0;
     const char **const texts[] = {&o.unpacked, &o.moved[0], &o.moved[1], &o.moved[2]};
     uint64_t *const numbers[] = {&o.inputs, &o.tries, &o.seed, &threads};
-    int c, worst = 0, started = 0;
     signal(SIGABRT, out_of_memory);
     while ((c = getopt_long(argc, argv, "t:qh", list, NULL)) != -1) {
         if (c == '?') return USAGE;
         if (c == 'h') return fputs(help, stdout), 0;
         if (c == 'q') quiet = true;
-        if (c == FLAG) json = true;
-        if (c == 't') c = NUMBER + 3;
+        if (c == JSON) json = true;
         if (c >= TEXT && c < NUMBER) *texts[c - TEXT] = optarg;
-        if (c >= NUMBER && c < FLAG && !read_size(optarg, numbers[c - NUMBER])) {
+        if (c == 't') c = THREADS;
+        if (c >= NUMBER && c <= THREADS && !read_size(optarg, numbers[c - NUMBER])) {
             fprintf(stderr, "pare-check: '%s' is not a whole number\n", optarg);
             return USAGE;
         }

@@ -7,49 +7,40 @@
 
 /* ---- the container --------------------------------------------------------------------------- */
 
-/* Entry i of a list; 2^48: no such number. */
-static size_t entry(const cJSON *list, int i)
-{
-    const cJSON *const v = cJSON_GetArrayItem(list, i);
-    const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
-    return x >= 0 && x < 0x1p48 && x == floor(x) ? (size_t)x : (size_t)1 << 48;
-}
-
 /* Weights are hashed as pare holds them: f64, or f32 for all narrower ones. */
 static array read_tensor(const cJSON *o, bytes data, size_t *end)
 {
-    static const char *const names[] = {"F64", "F32", "F16", "BF16", "U8", NULL};
-    static const size_t items[] = {8, 4, 2, 2, 1};
+    static const struct {
+        const char *name;
+        char type;
+        size_t item;
+    } types[] = {
+        {"F64", 'f', 8}, {"F32", 'f', 4}, {"F16", 'f', 2}, {"BF16", 'h', 2}, {"U8", 'u', 1}};
     const char *const type = get_text(o, "dtype");
     const cJSON *const shape = get_list(o, "shape"), *const at = get_list(o, "data_offsets");
+    const size_t first = whole_number(cJSON_GetArrayItem(at, 0)),
+                 next = whole_number(cJSON_GetArrayItem(at, 1));
     array t = {.name = o->string, .ndim = length_of(shape)};
     SHA256_CTX h;
     size_t k = 0;
-    while (names[k] && !same(names[k], type)) k++;
-    must(names[k], "%s: unknown type %.20s", t.name, type);
-    must(t.ndim == 1 || t.ndim == 2, "%s: has %zu dimensions", t.name, t.ndim);
-    for (size_t i = 0; i < t.ndim; i++) t.shape[i] = entry(shape, (int)i);
-    const unsigned char *const p = data.v + *end;
-    const size_t size = entry(at, 1) - *end, item = items[k];
-    must(entry(at, 0) == *end && *end < entry(at, 1) && entry(at, 1) <= data.n &&
-             (double)t.shape[0] * (double)(t.ndim > 1 ? t.shape[1] : 1) * (double)item ==
-                 (double)size,
-         "%s: shape and offsets do not fit, or it does not follow the one before it", t.name);
-    *end += size;
-    t.count = size / item;
-    t.hash = sha256_of(p, size);
-    t.whole = item == 1;
-    if (t.whole && !same(t.name, "embedding.shared")) return t;
-    double *const v = take(t.count, sizeof *v);
+    while (k < 5 && !same(types[k].name, type)) k++;
+    must(k < 5 && (t.ndim == 1 || t.ndim == 2), "%s: has %zu dimensions, or an unknown type",
+         t.name, t.ndim);
+    for (size_t i = 0; i < t.ndim; i++)
+        t.shape[i] = whole_number(cJSON_GetArrayItem(shape, (int)i));
+    must(types[k].item > 1 || is_one_of(t.name, " vocab embedding.shared "),
+         "%s: is packed; pare verify CERT --unpack DIR, then --unpacked DIR", t.name);
+    must(first == *end && first < next && next <= data.n, "%s: does not follow the one before it",
+         t.name);
+    *end = next;
+    fill_array(&t, (bytes){data.v + first, next - first}, types[k].type, types[k].item);
     SHA256_Init(&h);
     for (size_t i = 0; i < t.count; i++) {
-        v[i] = number_at(p + i * item, "fffhu"[k], item);
-        must(isfinite(v[i]), "%s: a nan or an inf", t.name);
-        const float narrow = item < 8 ? (float)v[i] : 0;
-        if (item == 2) SHA256_Update(&h, &narrow, sizeof narrow);
+        const float narrow = (float)t.v[i];
+        must(isfinite(t.v[i]), "%s: a nan or an inf", t.name);
+        if (types[k].item == 2) SHA256_Update(&h, &narrow, sizeof narrow);
     }
-    if (item == 2) t.hash = hash_end(&h);
-    t.v = v;
+    t.hash = types[k].item == 2 ? hash_end(&h) : sha256_of(data.v + first, next - first);
     return t;
 }
 
@@ -71,17 +62,17 @@ static bool header_hash_is_right(bytes header, const char *digits)
 static void fill_defaults(const char *parent, cJSON *o)
 {
     static const char *const list[][4] = {
-        {"", NULL, "context", "0"},          {"head", NULL, "pool", "\"none\""},
+        {"", NULL, "context", "0"},          {"head", NULL, "pool", "none"},
         {"head", NULL, "tied", "false"},     {"pattern", "graph", "self_loops", "false"},
-        {"pattern", "window", "sinks", "0"}, {"ffn", NULL, "activation", "\"none\""}};
+        {"pattern", "window", "sinks", "0"}, {"ffn", NULL, "activation", "none"}};
     for (size_t i = 0; cJSON_IsObject(o) && i < sizeof list / sizeof *list; i++) {
-        if (!same(parent, list[i][0]) || find(o, list[i][2]) ||
-            (list[i][1] && !is_text(find(o, "kind"), list[i][1])))
+        const char *const *const d = list[i];
+        if (!same(parent, d[0]) || find(o, d[2]) || (d[1] && !is_text(find(o, "kind"), d[1])))
             continue;
-        cJSON *const v = cJSON_Parse(list[i][3]);
-        const bool added = v && cJSON_AddItemToObject(o, list[i][2], v);
-        if (!added) cJSON_Delete(v);
-        must(added, "out of memory");
+        must(same(d[3], "0")       ? cJSON_AddNumberToObject(o, d[2], 0)
+             : same(d[3], "false") ? cJSON_AddFalseToObject(o, d[2])
+                                   : cJSON_AddStringToObject(o, d[2], d[3]),
+             "out of memory");
     }
     for (cJSON *c = o->child; c; c = c->next) fill_defaults(c->string ? c->string : "blocks", c);
 }
@@ -93,12 +84,13 @@ static const char known[] =
     "attention ffn in out heads tolerance skip in_norm out_norm dk dv q k v o scale freq "
     "planes layers activation pool normalize tied eps divisor shift ";
 
-/* Defaults that pare leaves out. */
+/* Defaults that pare leaves out, and what is not hashed of the whole. */
 static bool is_left_out(const char *parent, const cJSON *v)
 {
     const bool none = cJSON_IsFalse(v) || (cJSON_IsNumber(v) && v->valuedouble == 0) ||
                       (same(parent, "head") && is_text(v, "none"));
-    return none && is_one_of(v->string, " shift planes after_map normalize activation ");
+    return (none && is_one_of(v->string, " shift planes after_map normalize activation ")) ||
+           (!*parent && is_one_of(v->string, " name version "));
 }
 
 /* The fewest digits that give the same double again; whole numbers without point or exponent. */
@@ -130,10 +122,7 @@ static void hash_value(SHA256_CTX *h, const char *parent, const cJSON *v)
     for (const cJSON *c = v->child; c; c = c->next) {
         must(!object || is_one_of(c->string, known), "architecture: unknown key \"%.60s\"",
              c->string);
-        if (object &&
-            (is_left_out(parent, c) || (!*parent && is_one_of(c->string, " name version "))))
-            continue;
-        list[n++] = c;
+        if (!object || !is_left_out(parent, c)) list[n++] = c;
     }
     if (object) qsort(list, n, sizeof *list, by_key);
     hash_text(h, object ? "{" : "[");
@@ -145,12 +134,40 @@ static void hash_value(SHA256_CTX *h, const char *parent, const cJSON *v)
     hash_text(h, object ? "}" : "]");
 }
 
+/* ---- tokens that share a row ----------------------------------------------------------------- */
+
+bool token_shares(const model *m, size_t id)
+{
+    return m->row && m->row[id] == m->vocab - m->shared;
+}
+
+/* docs/format.md, "Shared rows": a bit for each token; those that share have the last row. */
+static void read_shared_rows(model *m)
+{
+    array *const t = find_array(m->tensors, "embedding.shared");
+    if (!t) return;
+    size_t next = 0;
+    t->used = true;
+    must(t->whole && t->ndim == 1 && m->vocab > 0 && t->count == (m->vocab + 7) / 8,
+         "embedding.shared: has not a bit for each token");
+    m->row = take(8 * t->count, sizeof *m->row);
+    for (size_t i = 0; i < 8 * t->count; i++) {
+        const bool bit = (unsigned)t->v[i / 8] >> i % 8 & 1;
+        must(i < m->vocab || !bit, "embedding.shared: bits behind the last token");
+        m->shared += bit;
+        m->row[i] = bit ? SIZE_MAX : next++;
+    }
+    for (size_t i = 0; i < m->vocab; i++)
+        if (m->row[i] == SIZE_MAX) m->row[i] = m->vocab - m->shared;
+    must(m->shared >= 2, "embedding.shared: fewer than two tokens");
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 const array *find_tensor(const model *m, const char *at, const char *name)
 {
     array *const t = find_array(m->tensors, words("%s.%s", at, name));
-    if (!t || !t->v) return NULL;
+    if (!t) return NULL;
     t->used = true;
     return t;
 }
@@ -162,9 +179,9 @@ model read_model(const char *name, bytes file)
         "then --unpacked DIR";
     SHA256_CTX h;
     model m = {0};
-    const double n = file.n >= 8 ? number_at(file.v, 'u', 8) : INFINITY;
-    must(n <= (double)file.n - 8, "%s: is not a model of pare%s", name, hint);
-    const bytes text = {file.v + 8, (size_t)n}, data = {text.v + text.n, file.n - 8 - text.n};
+    const size_t n = file.n >= 8 ? whole_at(file.v, 8) : SIZE_MAX;
+    must(file.n >= 8 && n <= file.n - 8, "%s: is not a model of pare%s", name, hint);
+    const bytes text = {file.v + 8, n}, data = {text.v + text.n, file.n - 8 - text.n};
     size_t end = 0;
     const cJSON *const header = parse_json(name, text.v, text.n);
     const cJSON *const meta = find(header, "__metadata__");
@@ -183,14 +200,15 @@ model read_model(const char *name, bytes file)
     hash_value(&h, "", root);
     m.hash = hash_end(&h);
     m.architecture = root;
-    get_list(root, "blocks");
+    m.blocks = length_of(get_list(root, "blocks"));
     const cJSON *const embedding = get(root, "embedding");
     m.context = get_count(root, "context");
     m.width = get_count(embedding, "width");
     if (flag(embedding, "ids")) m.vocab = get_count(embedding, "vocab");
     m.graph = same(get_text(get(root, "pattern"), "kind"), "graph");
     m.pools = !same(get_text(get(root, "head"), "pool"), "none");
-    must(m.width > 0 && (m.vocab > 0 || !flag(embedding, "ids")), "embedding: width or vocab is 0");
+    const bool ids = flag(embedding, "ids") || flag(find(root, "head"), "tied");
+    must(m.width > 0 && (m.vocab > 0 || !ids), "embedding: width or vocab is 0");
     read_shared_rows(&m);
     return m;
 }

@@ -22,45 +22,40 @@ typedef enum domain_kind {
 typedef struct search {
     const certificate *c;
     domain_kind kind;
-    bool near;        /* the given inputs */
+    bool ids, near;   /* of ids; near the given inputs */
     double number[2]; /* of its words */
     philox random;
     /* The worst input so far: its numbers in [-1, 1] (NULL: none) and which given one it is near. */
     const double *worst;
     size_t worst_near, worst_tokens;
     double worst_found;
-    size_t *own, nown; /* UNSHARED: the tokens that may occur */
+    size_t *own, nown; /* the tokens that may occur */
 } search;
-
-static bool of_ids(const search *s)
-{
-    return s->kind == SEQUENCES || s->kind == UNSHARED;
-}
 
 /* ---- which inputs a theorem is about --------------------------------------------------------- */
 
-/* Reads text as the pattern, in which # stands for a number; returns what follows, or NULL. */
-static const char *match(const char *text, const char *pattern, double *out)
+/* Whether the text is the pattern, in which # stands for a number, @ for the given words. */
+static bool match(const char *text, const char *pattern, const char *given, double *out)
 {
     for (; *pattern; pattern++) {
-        char *end = (char *)(uintptr_t)text + 1;
+        const bool at = *pattern == '@';
+        const size_t n = at ? strlen(given) : 1;
+        char *end = (char *)(uintptr_t)text;
         if (*pattern == '#')
             *out++ = strtod(text, &end);
-        else if (*pattern != *text)
-            return NULL;
-        if (end == text) return NULL;
+        else if (strncmp(text, at ? given : pattern, n) == 0)
+            end += n;
+        if (end == text) return false;
         text = end;
     }
-    return text;
+    return !*text;
 }
 
-/* docs/format.md, "domain of a theorem"; those that end in "of those of " or begin with "," are about
- * the given inputs, whose words stand there. */
-static void read_domain(search *s, const char *text)
+/* docs/format.md, "domain of a theorem". */
+static domain_kind read_domain(const char *text, const char *given, double *number)
 {
-#define BALL_WORDS(rows, norm)                                                                     \
-    "every input whose " rows " are each within # in " norm " of those of "
-#define EMBEDDED "rows after the embedding (before positions)"
+#define NEAR(rows, norm) "every input whose " rows " are each within # in " norm " of those of @"
+#define EMBEDDED         "rows after the embedding (before positions)"
     static const struct {
         domain_kind kind;
         const char *pattern;
@@ -72,34 +67,39 @@ static void read_domain(search *s, const char *text)
         {LENGTHS, "all inputs with rows of euclidean length up to #"},
         {LENGTHS, "every input whose rows have a euclidean length of at most #"},
         {BOX, "all inputs with entries up to #, tokens up to # apart"},
-        {BALL, BALL_WORDS("feature rows", "the euclidean norm")},
-        {CUBE, BALL_WORDS("feature rows", "every entry")},
-        {BALL, BALL_WORDS(EMBEDDED, "the euclidean norm")},
-        {CUBE, BALL_WORDS(EMBEDDED, "every entry")},
-        {EDITS, ", and with the features of any one node replaced by any of its # different rows "
+        {BALL, NEAR("feature rows", "the euclidean norm")},
+        {CUBE, NEAR("feature rows", "every entry")},
+        {BALL, NEAR(EMBEDDED, "the euclidean norm")},
+        {CUBE, NEAR(EMBEDDED, "every entry")},
+        {EDITS, "@, and with the features of any one node replaced by any of its # different rows "
                 "(# edits)"},
     };
-    const char *const given = s->c->domain;
-    const bool ids = s->c->model[0].vocab;
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        const domain_kind k = list[i].kind;
-        const bool edits = k == EDITS, near = k == BALL || k == CUBE;
-        double number[2] = {0};
-        const char *const from = edits ? match(text, given, number) : text;
-        const char *const end = from ? match(from, list[i].pattern, number) : NULL;
-        if (!end || !same(end, near ? given : "")) continue;
-        memcpy(s->number, number, sizeof number);
-        s->kind = k == ALL && ids ? SEQUENCES : k;
-        s->near = near;
-        if (!near && ids != of_ids(s)) s->kind = UNKNOWN;
-    }
-    if (s->kind != UNSHARED) return;
-    const model *const g = &s->c->model[1];
-    if ((double)g->shared != s->number[0] || g->shared >= g->vocab) s->kind = UNKNOWN;
-    s->own = take(g->vocab, sizeof *s->own);
-    for (size_t id = 0; id < g->vocab; id++)
-        if (!token_shares(g, id)) s->own[s->nown++] = id;
-    s->number[0] = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (match(text, list[i].pattern, given, number)) return list[i].kind;
+    return UNKNOWN;
+}
+
+/* NULL: why it can not be searched is in *why. */
+static search begin_search(const certificate *c, const char *domain, const char **why)
+{
+    const model *const f = c->model, *const g = f + 1;
+    search s = {.c = c, .random = {.seed = now->o->seed, .stream = 1}, .worst_found = -1};
+    s.kind = read_domain(domain, c->domain, s.number);
+    s.near = s.kind == BALL || s.kind == CUBE;
+    if (s.kind == ALL && f->vocab) s.kind = SEQUENCES;
+    s.ids = s.kind == SEQUENCES || s.kind == UNSHARED;
+    s.own = whole_numbers(f->vocab < g->vocab ? f->vocab : g->vocab);
+    for (size_t id = 0; s.ids && id < f->vocab && id < g->vocab; id++)
+        if (s.kind == SEQUENCES || !token_shares(g, id)) s.own[s.nown++] = id;
+    const bool fits = s.near || s.ids == (f->vocab > 0);
+    *why = s.kind == UNKNOWN || !fits || (s.ids && !s.nown) || (s.kind == EDITS && c->set.n != 1) ||
+                   (s.kind == UNSHARED && s.number[0] != (double)g->shared)
+               ? words("its domain, \"%.160s\", is not one that is searched", domain)
+           : f->width != g->width && !s.ids ? "the models have other widths"
+           : now->o->tries == 0             ? "no tries were asked for"
+                                            : NULL;
+    if (s.kind == UNSHARED) s.number[0] = 0;
+    return s;
 }
 
 /* ---- drawing inputs -------------------------------------------------------------------------- */
@@ -109,8 +109,7 @@ static void read_domain(search *s, const char *text)
 static double *propose(search *s, size_t count, bool climb)
 {
     double *const x = take(count, sizeof *x);
-    const bool vectors = !of_ids(s) && s->kind != EDITS;
-    const bool corners = vectors && philox_u64(&s->random) % 2;
+    const bool corners = !s->ids && s->kind != EDITS && philox_u64(&s->random) % 2;
     for (size_t i = 0; i < count; i++) {
         const double u = 2 * philox_uniform(&s->random) - 1;
         const bool keep = climb && philox_below(&s->random, 10) > 0;
@@ -131,7 +130,7 @@ static size_t draw_tokens(search *s, const input *given, bool climb)
 {
     size_t most = LONGEST;
     if (s->near || s->kind == EDITS || given->edges) return given->tokens;
-    if (s->kind == SEQUENCES && s->number[0] > 0) most = (size_t)fmin(LONGEST, s->number[0]);
+    if (s->ids && s->number[0] > 0) most = (size_t)fmin(LONGEST, s->number[0]);
     for (int i = 0; i < 2; i++)
         if (s->c->model[i].context && most > s->c->model[i].context) most = s->c->model[i].context;
     return climb ? s->worst_tokens : 1 + philox_below(&s->random, most);
@@ -143,12 +142,12 @@ static void place_rows(search *s, double *x, size_t n, size_t width)
     const double *const a = s->number;
     const double half = s->kind == BOX ? fmin(a[1] / 2, a[0]) : 0, room = a[0] - half;
     const double size = s->kind == CUBE  ? a[0] * INSIDE
+                        : s->kind == BOX ? half * INSIDE
                         : s->kind == ALL ? pow(10, 2 * philox_uniform(&s->random) - 1)
                                          : 1;
     for (size_t k = 0; k < width; k++) {
-        const double center = philox_u64(&s->random) % 2 ? room : -room;
-        for (size_t i = k; i < n * width; i += width)
-            x[i] = s->kind == BOX ? center + half * INSIDE * x[i] : size * x[i];
+        const double center = s->kind != BOX ? 0 : philox_u64(&s->random) % 2 ? room : -room;
+        for (size_t i = k; i < n * width; i += width) x[i] = center + size * x[i];
     }
     for (size_t i = 0; (s->kind == LENGTHS || s->kind == BALL) && i < n; i++) {
         double sum = 0;
@@ -160,24 +159,23 @@ static void place_rows(search *s, double *x, size_t n, size_t width)
 /* An input of the domain. `numbers`: those in [-1, 1] that it is made of. */
 static input draw_input(search *s, bool climb, size_t *near, const double **numbers)
 {
-    const model *const m = s->c->model;
-    const bool ids = of_ids(s);
     *near = !s->near ? 0 : climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
     const input *const given = &s->c->set.list[*near];
-    const size_t n = draw_tokens(s, given, climb), width = m->width, all = ids ? n : n * width;
-    double *const raw = propose(s, all, climb), *const x = take(all, sizeof *x);
+    const size_t n = draw_tokens(s, given, climb), width = s->c->model->width;
+    const size_t count = s->ids ? n : n * width;
+    double *const raw = propose(s, count, climb), *const x = take(count, sizeof *x);
     input in = *given;
     *numbers = raw;
     in.tokens = n;
-    memcpy(x, s->kind == EDITS ? given->x : raw, all * sizeof *x);
-    if (s->kind == EDITS) /* one node gets the row of another */
-        memcpy(x + width * pick(raw[0], n), given->x + width * pick(raw[all - 1], n),
-               width * sizeof *x);
-    for (size_t i = 0; ids && i < n; i++)
-        x[i] = s->own ? (double)s->own[pick(raw[i], s->nown)]
-                      : (double)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
-    if (!ids && s->kind != EDITS) place_rows(s, x, n, width);
     *(s->near ? &in.shift : &in.x) = x;
+    memcpy(x, s->kind == EDITS ? given->x : raw, count * sizeof *x);
+    if (s->kind == EDITS) /* one node gets the row of another */
+        memcpy(x + width * pick(raw[0], n), given->x + width * pick(raw[count - 1], n),
+               width * sizeof *x);
+    else if (s->ids)
+        for (size_t i = 0; i < n; i++) x[i] = (double)s->own[pick(raw[i], s->nown)];
+    else
+        place_rows(s, x, n, width);
     return in;
 }
 
@@ -186,7 +184,7 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
 /* One try; what it finds is joined to `all`: of rows with another largest entry the most at once. */
 static void one_try(search *s, unsigned wanted, interval *all, bool climb)
 {
-    const size_t count = count_figures(&s->c->model[0]);
+    const size_t count = count_figures(s->c->model);
     size_t near;
     const double *numbers;
     const input in = draw_input(s, climb, &near, &numbers);
@@ -194,7 +192,7 @@ static void one_try(search *s, unsigned wanted, interval *all, bool climb)
     chunk *const mark = now->memory;
     balls y[2];
     compare(s->c->model, &in, wanted, one, y);
-    release(mark, NULL);
+    release(mark, NULL, NULL);
     for (size_t p = 0; p < count; p++)
         if (p != CHANGED) join_figure(all, p, one[p]);
     all[CHANGED].low = fmax(all[CHANGED].low, one[CHANGED].low);
@@ -205,33 +203,21 @@ static void one_try(search *s, unsigned wanted, interval *all, bool climb)
     s->worst_found = one[DIFFERENCE].low;
 }
 
-/* Whether the given inputs are of the domain for certain. */
-static bool holds_given(const search *s)
-{
-    bool inside = s->kind != LENGTHS && s->kind != BOX;
-    for (size_t i = 0; s->kind == SEQUENCES && s->number[0] > 0 && i < s->c->set.n; i++)
-        inside = inside && (double)s->c->set.list[i].tokens <= s->number[0];
-    for (size_t i = 0; s->own && i < s->c->set.n; i++)
-        for (size_t t = 0; t < s->c->set.list[i].tokens; t++)
-            inside = inside && !token_shares(&s->c->model[1], (size_t)s->c->set.list[i].x[t]);
-    return inside;
-}
-
 const char *search_domain(const certificate *c, const char *domain, unsigned wanted,
                           const interval *given, size_t evaluated, interval *all, size_t *tries)
 {
-    search s = {.c = c, .random = {.seed = now->o->seed, .stream = 1}, .worst_found = -1};
     const model *const m = c->model;
     const double work = work_of(&m[0], c->set.list) + work_of(&m[1], c->set.list);
     const double few = (double)now->o->tries * fmin(1, BIG_WORK / work);
     const size_t most = few < 2 && now->o->tries > 2 ? 2 : (size_t)few;
-    read_domain(&s, domain);
-    if (s.kind == UNKNOWN || (s.kind == EDITS && c->set.n != 1))
-        return words("its domain, \"%.160s\", is not one that is searched", domain);
-    if (m[0].width != m[1].width && !of_ids(&s)) return "the models have other widths";
-    if (now->o->tries == 0) return "no tries were asked for";
-    for (size_t p = 0; holds_given(&s) && p < count_figures(m); p++) join_figure(all, p, given[p]);
-    if (holds_given(&s)) *tries = evaluated;
+    const char *why;
+    search s = begin_search(c, domain, &why);
+    if (why) return why;
+    bool inside = s.kind != LENGTHS && s.kind != BOX && s.kind != UNSHARED; /* the given inputs */
+    for (size_t i = 0; s.ids && s.number[0] > 0 && i < c->set.n; i++)
+        inside = inside && (double)c->set.list[i].tokens <= s.number[0];
+    for (size_t p = 0; inside && p < count_figures(m); p++) join_figure(all, p, given[p]);
+    if (inside) *tries = evaluated;
     now->work_all += work * (double)most;
     for (size_t t = 0; t < most; t++, ++*tries)
         one_try(&s, wanted & ~(BIT(RATIO) | BIT(OUTPUTS)), all,
