@@ -65,15 +65,11 @@ array read_npy(const char *name, bytes file)
     sscanf(header, "{'descr': '%*1[<|=]%c%c', 'fortran_order': False, 'shape': (%n", &type, &digit,
            &at);
     const size_t item = (size_t)digit - '0';
-    must(at && strchr("fiub", type) &&
-             strchr(type == 'f'   ? "248"
-                    : type == 'b' ? "1"
-                                  : "1248",
-                    digit),
-         "%s: a type or an order that this program does not read", name);
+    const char *const sizes = type == 'f' ? "248" : type == 'b' ? "1" : "1248";
+    must(at && strchr("fiub", type) && strchr(sizes, digit), "%s: another type or order", name);
     for (const char *p = header + at; *(p += strspn(p, " ,")) != ')'; p = end) {
         const unsigned long long size = strtoull(p, &end, 10);
-        must(end != p && a.ndim < 4, "%s: a shape that this program does not read", name);
+        must(end != p && a.ndim < 4, "%s: more than four dimensions", name);
         a.shape[a.ndim++] = size;
     }
     fill_array(&a, data, type, item);
@@ -146,7 +142,7 @@ arrays read_npz(const char *name, bytes file)
 array *find_array(arrays a, const char *name)
 {
     for (size_t i = 0; i < a.n; i++)
-        if (same(a.list[i].name, name)) return &a.list[i];
+        if (same(a.list[i].name, name)) return a.list + i;
     return NULL;
 }
 
@@ -156,6 +152,6 @@ const array *get_array(arrays a, const char *name, size_t ndim, size_t rows, siz
     const array *const x = find_array(a, name);
     must(x && x->ndim == ndim && (!rows || x->shape[0] == rows) &&
              (!cols || x->shape[ndim - 1] == cols) && (!whole || x->whole),
-         "the array %s is missing or does not fit; perhaps: pare verify CERT --unpack DIR", name);
+         "the array %s is missing or does not fit" UNPACK, name);
     return x;
 }

@@ -221,10 +221,8 @@ static void check_attention(model *m, double proven, double measured)
         const size_t n = length_of(find(part_of(m, l, false).o, "heads"));
         for (size_t h = 0; h < n; h++, all++) head_error(&e, z, rows, words("%zu.%zu", l, h), &off);
     }
-    state(off.high <= proven ? CONFIRMED
-          : off.low > proven ? REFUTED
-                             : NOT_REFUTED,
-          words("proven %.9g", proven),
+    const verdict v = off.high <= proven ? CONFIRMED : off.low > proven ? REFUTED : NOT_REFUTED;
+    state(v, words("proven %.9g", proven),
           "the run is %.9g from exact attention on %zu rows of %zu heads", off.high, rows->count,
           all);
     state(off.high <= 4 * measured ? CONFIRMED : REFUTED, words("measured %.9g", measured),

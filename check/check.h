@@ -38,6 +38,7 @@
 
 enum { UNREADABLE = 2, NOT_TRUE = 4 }; /* exit codes, as of `pare verify`; 1 is wrong usage */
 #define NO_NUMBER ((size_t)1 << 48)
+#define UNPACK    "; perhaps: pare verify CERT --unpack DIR, then --unpacked DIR"
 
 typedef struct bytes {
     const unsigned char *v;
@@ -72,7 +73,7 @@ typedef struct job {
     chunk *memory; /* the newest is a mark to release to */
     int code;      /* of a failure, and its reason; 0: none */
     char trouble[600];
-    jmp_buf *escape;
+    jmp_buf escape;
     statement *first, **end; /* what was said */
     char link[40];           /* "link 0: " of a chain, before what is said */
     double work_done, work_all;
@@ -116,8 +117,9 @@ int ascending(const void *a, const void *b);        /* of doubles */
 /* JSON: no duplicate keys, no NUL in strings, whole text used. Getters fail where a key is missing or
  * of another type. */
 cJSON *parse_json(const char *name, const void *text, size_t n);
-#define find cJSON_GetObjectItemCaseSensitive /* NULL: absent */
-size_t length_of(const cJSON *list);
+#define find            cJSON_GetObjectItemCaseSensitive /* NULL: absent */
+#define flag(o, key)    cJSON_IsTrue(find(o, key))
+#define length_of(list) ((size_t)cJSON_GetArraySize(list))
 const cJSON *get(const cJSON *o, const char *key);
 const cJSON *get_list(const cJSON *o, const char *key);
 size_t whole_number(const cJSON *v); /* NO_NUMBER: it is none from 0 on, below 2^48 */
@@ -126,7 +128,6 @@ const char *get_text(const cJSON *o, const char *key);
 double get_number(const cJSON *o, const char *key); /* "inf" too */
 uint64_t get_seed(const cJSON *o, const char *key);
 bool is_text(const cJSON *v, const char *text);
-bool flag(const cJSON *o, const char *key);
 
 /* Philox4x32-10. */
 typedef struct philox {

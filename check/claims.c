@@ -214,11 +214,11 @@ static interval new_inputs(found *f)
 /* Two claims on the same domain must not contradict each other; this program proves neither. */
 static interval one_layer(found *f)
 {
+    f->why = "it is about all cuts of a class";
     for (const cJSON *o = get_list(f->c->json, "theorems")->child; o; o = o->next)
         if (is_text(find(o, "kind"), "apriori.outputs") &&
             is_text(find(f->claim, "domain"), get_text(o, "domain")))
             return (interval){0, get_number(o, "bound")};
-    f->why = "it is about all cuts of a class";
     return none;
 }
 
@@ -252,8 +252,8 @@ static const char of_engine[] = "it is about the f32 engine of pare",
                   unknown_kind[] = "this program does not check the kind";
 
 /* docs/format.md, "Kinds": how each is checked, by which figure. Those in .least are lower bounds; the
- * last of a list stands for all others. */
-static const kind theorems[] = {
+ * last stands for all others. */
+static const kind kinds[] = {
     {"local.outputs", largest, DIFFERENCE, NULL},
     {"given.outputs", largest, DIFFERENCE, NULL},
     {"theorem44.outputs", largest, DIFFERENCE, NULL},
@@ -290,10 +290,6 @@ static const kind theorems[] = {
     {"edits.rows_changed", by_search, CHANGED, NULL},
     {"one_layer.least", one_layer, 0, NULL},
     {"engine.rounding", NULL, 0, of_engine},
-    {"", NULL, 0, unknown_kind},
-};
-
-static const kind observations[] = {
     {"relative_error", relative, SQUARES, NULL},
     {"row_error", largest, ROW, NULL},
     {"attention.ratio_seen", largest, RATIO, NULL},
@@ -301,10 +297,10 @@ static const kind observations[] = {
     {"", NULL, 0, unknown_kind},
 };
 
-static const kind *find_kind(const cJSON *claim, bool theorem)
+static const kind *find_kind(const cJSON *claim)
 {
     const char *const name = get_text(claim, "kind");
-    const kind *k = theorem ? theorems : observations;
+    const kind *k = kinds;
     while (*k->name && !same(k->name, name)) k++;
     return k;
 }
@@ -366,6 +362,8 @@ static void say_number(found *f, const kind *k, const cJSON *o, const char *what
     f->why = k->why;
     if (k->value && theorem && given && !is_text(get(o, "domain"), f->c->domain))
         f->why = "its domain is not that of the headline";
+    else if (tried && !theorem)
+        f->why = "what is searched cannot be observed";
     else if (k->value && !all && !tried && !(theorem && maximum))
         f->why = "it is about all inputs, and some were left out";
     const interval v = f->why ? none : k->value(f);
@@ -382,16 +380,16 @@ static void say_headline(found *f)
     const cJSON *const o = get(f->c->json, "headline");
     const double proven = get_number(o, "proven"), seen = get_number(o, "measured");
     const char *const measured = words("headline.measured %.9g", seen);
-    say_number(f, theorems, o, words("headline.proven %.9g", proven), proven, true);
+    say_number(f, kinds, o, words("headline.proven %.9g", proven), proven, true);
     if (seen > proven)
         state(REFUTED, measured, "it is above what is proven");
     else
-        say_number(f, theorems, o, measured, seen, false);
+        say_number(f, kinds, o, measured, seen, false);
 }
 
 static void say_claim(found *f, const cJSON *o, bool theorem)
 {
-    const kind *const k = find_kind(o, theorem);
+    const kind *const k = find_kind(o);
     const char *const what = describe(o), *const side =
                                               strstr(k->name, ".least") ? "lower" : "upper";
     if (theorem && k->value && !is_text(get(o, "side"), side))
@@ -404,13 +402,13 @@ static void say_claim(found *f, const cJSON *o, bool theorem)
 static void say_other(const found *f, const cJSON *o)
 {
     const cJSON *const value = find(o, "value"), *const limit = find(o, "limit");
-    const char *const what = describe(o), *kinds[2] = {"", ""};
+    const char *const what = describe(o), *attention[2] = {"", ""};
     const double l = parameter(o, "layer");
     for (int s = 0; l >= 0 && l < 1e6 && s < 2; s++) {
         const cJSON *const v = find(part_of(&f->c->model[s], (size_t)l, false).o, "kind");
-        if (cJSON_IsString(v)) kinds[s] = v->valuestring;
+        if (cJSON_IsString(v)) attention[s] = v->valuestring;
     }
-    const char *const by = words("%s (it was %s)", kinds[1], kinds[0]);
+    const char *const by = words("%s (it was %s)", attention[1], attention[0]);
     const bool replaced = flag(o, "holds") && is_text(find(find(o, "parameters"), "by"), by);
     if (!find(o, "holds") && cJSON_IsNumber(value) && cJSON_IsNumber(limit) &&
         limit->valuedouble > value->valuedouble)
@@ -439,11 +437,11 @@ static void say_all(found *f)
 
 static unsigned what_is_wanted(const cJSON *json)
 {
+    static const char *const sections[] = {"theorems", "observations"};
     unsigned wanted = 0;
-    for (int theorem = 0; theorem < 2; theorem++)
-        for (const cJSON *o = get_list(json, theorem ? "theorems" : "observations")->child; o;
-             o = o->next)
-            wanted |= BIT(find_kind(o, theorem)->figure);
+    for (int s = 0; s < 2; s++)
+        for (const cJSON *o = get_list(json, sections[s])->child; o; o = o->next)
+            wanted |= BIT(find_kind(o)->figure);
     return wanted & BIT(ATTENTION) ? wanted | BIT(FFN) : wanted;
 }
 

@@ -58,8 +58,7 @@ static balls vector_of(const evaluation *e, const char *at, const char *name, si
 {
     const array *const t = find_tensor(e->m, at, name);
     if (!t) return (balls){0};
-    must(t->ndim == 1 && (!d || t->count == d), "tensor %s is not a vector of %zu numbers", t->name,
-         d);
+    must(t->ndim == 1 && (!d || t->count == d), "tensor %s: not a vector of %zu", t->name, d);
     return balls_of(t->v, 1, t->count);
 }
 
@@ -83,8 +82,7 @@ static const array *matrix_of(const evaluation *e, const char *at, const char *n
 {
     const array *const t = find_tensor(e->m, at, name);
     must(t, "tensor %s.%s is missing", at, name);
-    must(t->ndim == 2 && t->shape[1] == cols, "tensor %s is not a matrix of %zu columns", t->name,
-         cols);
+    must(t->ndim == 2 && t->shape[1] == cols, "tensor %s: not of %zu columns", t->name, cols);
     return t;
 }
 

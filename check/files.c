@@ -21,11 +21,9 @@ struct chunk {
 
 bool attempt(job *j, void (*f)(void *with), void *with)
 {
-    jmp_buf here;
     job *const outer = now;
     now = j;
-    j->escape = &here;
-    if (setjmp(here) == 0) f(with);
+    if (setjmp(j->escape) == 0) f(with);
     now = outer;
     return j->code == 0;
 }
@@ -37,7 +35,7 @@ void fail(int code, const char *format, ...)
     vsnprintf(now->trouble, sizeof now->trouble, format, list);
     va_end(list);
     now->code = code;
-    longjmp(*now->escape, 1);
+    longjmp(now->escape, 1);
 }
 
 void *take(size_t n, size_t size)
@@ -236,24 +234,13 @@ bool is_text(const cJSON *v, const char *text)
     return cJSON_IsString(v) && same(v->valuestring, text);
 }
 
-bool flag(const cJSON *o, const char *key)
-{
-    return cJSON_IsTrue(find(o, key));
-}
-
-size_t length_of(const cJSON *list)
-{
-    return (size_t)cJSON_GetArraySize(list);
-}
-
 /* No key twice: of each, the first of that name is the key itself. */
 static void refuse_duplicates(const char *name, const cJSON *o)
 {
     const bool keys = cJSON_IsObject(o);
     must(!keys || length_of(o) <= MOST_KEYS, "%s: too many keys", name);
     for (const cJSON *c = o->child; c; c = c->next) {
-        must(!keys || find(o, c->string) == c, "%s: the key \"%.60s\" is there twice", name,
-             c->string);
+        must(!keys || find(o, c->string) == c, "%s: the key %.60s twice", name, c->string);
         refuse_duplicates(name, c);
     }
 }

@@ -83,13 +83,11 @@ void must_fit(const model *m, const input *in)
     const size_t per_token = in->width ? in->width : 1;
     must(in->tokens > 0 && (!m->context || in->tokens <= m->context),
          "an input of %zu tokens, the context is %zu", in->tokens, m->context);
-    must(in->width == (m->vocab ? 0 : m->width), "the model takes %s",
-         m->vocab ? "ids" : "vectors of another width");
+    must(in->width == (m->vocab ? 0 : m->width), "inputs of width %zu (ids: 0)", in->width);
     for (size_t i = 0; i < in->tokens * per_token; i++) {
         const double x = in->x[i];
         must(isfinite(x), "a nan or an inf in the inputs");
-        must(!m->vocab || (x >= 0 && x < (double)m->vocab), "id %.0f is not below %zu", x,
-             m->vocab);
+        must(!m->vocab || (x >= 0 && x < (double)m->vocab), "id %g, of %zu", x, m->vocab);
     }
     must(!m->graph || (in->edges && in->edges->n == in->tokens), "the model needs a graph");
 }
@@ -133,7 +131,7 @@ static inputs inputs_of_array(const model *m, const char *path, const array *a)
     const size_t own = m->vocab ? 1 : 2, batch = a->ndim > own ? a->shape[0] : 1;
     must((a->ndim == own || a->ndim == own + 1) &&
              (m->vocab ? a->whole : a->shape[a->ndim - 1] == m->width),
-         "%s: does not suit the model; perhaps: pare verify CERT --unpack DIR", path);
+         "%s: does not suit the model" UNPACK, path);
     const size_t tokens = a->shape[a->ndim - own];
     const size_t most = m->context && m->context < WINDOW_TOKENS ? m->context : WINDOW_TOKENS;
     const bool windows = m->vocab && !m->pools;

@@ -89,8 +89,10 @@ static void print_json(const job *j, const char *path, int code)
         cJSON_AddItemToArray(list, line);
     }
     char *const text = cJSON_Print(o);
-    if (!text) out_of_memory(0);
-    puts(text);
+    if (text)
+        puts(text);
+    else
+        out_of_memory(0);
     cJSON_free(text);
     cJSON_Delete(o);
 }

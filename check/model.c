@@ -24,14 +24,12 @@ static array read_tensor(const cJSON *o, bytes data, size_t *end)
     SHA256_CTX h;
     size_t k = 0;
     while (k < 5 && !same(types[k].name, type)) k++;
-    must(k < 5 && (t.ndim == 1 || t.ndim == 2), "%s: has %zu dimensions, or an unknown type",
-         t.name, t.ndim);
+    must(k < 5 && (t.ndim == 1 || t.ndim == 2), "%s: a type or shape of no tensor", t.name);
     for (size_t i = 0; i < t.ndim; i++)
         t.shape[i] = whole_number(cJSON_GetArrayItem(shape, (int)i));
-    must(types[k].item > 1 || is_one_of(t.name, " vocab embedding.shared "),
-         "%s: is packed; pare verify CERT --unpack DIR, then --unpacked DIR", t.name);
-    must(first == *end && first < next && next <= data.n, "%s: does not follow the one before it",
+    must(types[k].item > 1 || is_one_of(t.name, " vocab embedding.shared "), "%s: is packed" UNPACK,
          t.name);
+    must(first == *end && first < next && next <= data.n, "%s: a gap before or in it", t.name);
     *end = next;
     fill_array(&t, (bytes){data.v + first, next - first}, types[k].type, types[k].item);
     SHA256_Init(&h);
@@ -120,8 +118,7 @@ static void hash_value(SHA256_CTX *h, const char *parent, const cJSON *v)
     if (cJSON_IsString(v)) hash_text(h, words("\"%s\"", v->valuestring));
     if (!object && !cJSON_IsArray(v)) return;
     for (const cJSON *c = v->child; c; c = c->next) {
-        must(!object || is_one_of(c->string, known), "architecture: unknown key \"%.60s\"",
-             c->string);
+        must(!object || is_one_of(c->string, known), "architecture: unknown key %.60s", c->string);
         if (!object || !is_left_out(parent, c)) list[n++] = c;
     }
     if (object) qsort(list, n, sizeof *list, by_key);
@@ -174,13 +171,10 @@ const array *find_tensor(const model *m, const char *at, const char *name)
 
 model read_model(const char *name, bytes file)
 {
-    static const char hint[] =
-        "; if it is a folder, a ticket or old: pare verify CERT --unpack DIR, "
-        "then --unpacked DIR";
     SHA256_CTX h;
     model m = {0};
     const size_t n = file.n >= 8 ? whole_at(file.v, 8) : SIZE_MAX;
-    must(file.n >= 8 && n <= file.n - 8, "%s: is not a model of pare%s", name, hint);
+    must(file.n >= 8 && n <= file.n - 8, "%s: is not a model of pare" UNPACK, name);
     const bytes text = {file.v + 8, n}, data = {text.v + text.n, file.n - 8 - text.n};
     size_t end = 0;
     const cJSON *const header = parse_json(name, text.v, text.n);
@@ -188,13 +182,13 @@ model read_model(const char *name, bytes file)
     const cJSON *const arch = find(meta, "pare"), *const sum = find(meta, "pare.sha256");
     must(cJSON_IsString(arch) && cJSON_IsString(sum) &&
              header_hash_is_right(text, sum->valuestring),
-         "%s: is not a model of pare, or its header has another hash%s", name, hint);
+         "%s: is not a model of pare, or its header has another hash" UNPACK, name);
     m.tensors.list = take(length_of(header), sizeof *m.tensors.list);
     for (const cJSON *c = header->child; c; c = c->next)
         if (c != meta) m.tensors.list[m.tensors.n++] = read_tensor(c, data, &end);
     must(end == data.n, "%s: bytes after the last tensor", name);
     cJSON *const root = parse_json(name, arch->valuestring, strlen(arch->valuestring));
-    must(get_count(root, "version") == 2, "%s: not of version 2%s", name, hint);
+    must(get_count(root, "version") == 2, "%s: not of version 2" UNPACK, name);
     fill_defaults("", root);
     SHA256_Init(&h);
     hash_value(&h, "", root);

@@ -19,16 +19,20 @@ typedef enum domain_kind {
     ALL        /* rows of the model */
 } domain_kind;
 
+typedef struct point { /* an input of the domain */
+    input in;
+    const double *raw; /* the numbers in [-1, 1] that it is made of */
+    size_t near;       /* which given one it is near */
+    double found;
+} point;
+
 typedef struct search {
     const certificate *c;
     domain_kind kind;
     bool ids, near;   /* of ids; near the given inputs */
     double number[2]; /* of its words */
     philox random;
-    /* The worst input so far: its numbers in [-1, 1] (NULL: none) and which given one it is near. */
-    const double *worst;
-    size_t worst_near, worst_tokens;
-    double worst_found;
+    point worst;       /* so far; its raw is NULL: none */
     size_t *own, nown; /* the tokens that may occur */
 } search;
 
@@ -83,7 +87,7 @@ static domain_kind read_domain(const char *text, const char *given, double *numb
 static search begin_search(const certificate *c, const char *domain, const char **why)
 {
     const model *const f = c->model, *const g = f + 1;
-    search s = {.c = c, .random = {.seed = now->o->seed, .stream = 1}, .worst_found = -1};
+    search s = {.c = c, .random = {.seed = now->o->seed, .stream = 1}, .worst.found = -1};
     s.kind = read_domain(domain, c->domain, s.number);
     s.near = s.kind == BALL || s.kind == CUBE;
     if (s.kind == ALL && f->vocab) s.kind = SEQUENCES;
@@ -113,7 +117,7 @@ static double *propose(search *s, size_t count, bool climb)
     for (size_t i = 0; i < count; i++) {
         const double u = 2 * philox_uniform(&s->random) - 1;
         const bool keep = climb && philox_below(&s->random, 10) > 0;
-        x[i] = keep ? s->worst[i] : corners ? copysign(1, u) : u;
+        x[i] = keep ? s->worst.raw[i] : corners ? copysign(1, u) : u;
     }
     return x;
 }
@@ -133,7 +137,7 @@ static size_t draw_tokens(search *s, const input *given, bool climb)
     if (s->ids && s->number[0] > 0) most = (size_t)fmin(LONGEST, s->number[0]);
     for (int i = 0; i < 2; i++)
         if (s->c->model[i].context && most > s->c->model[i].context) most = s->c->model[i].context;
-    return climb ? s->worst_tokens : 1 + philox_below(&s->random, most);
+    return climb ? s->worst.in.tokens : 1 + philox_below(&s->random, most);
 }
 
 /* Rows of vectors: in a box around a center of each column, of a length, or of any size. */
@@ -156,16 +160,16 @@ static void place_rows(search *s, double *x, size_t n, size_t width)
     }
 }
 
-/* An input of the domain. `numbers`: those in [-1, 1] that it is made of. */
-static input draw_input(search *s, bool climb, size_t *near, const double **numbers)
+static point draw_input(search *s, bool climb)
 {
-    *near = !s->near ? 0 : climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
-    const input *const given = &s->c->set.list[*near];
+    const size_t near = !s->near ? 0
+                        : climb  ? s->worst.near
+                                 : philox_below(&s->random, s->c->set.n);
+    const input *const given = &s->c->set.list[near];
     const size_t n = draw_tokens(s, given, climb), width = s->c->model->width;
     const size_t count = s->ids ? n : n * width;
     double *const raw = propose(s, count, climb), *const x = take(count, sizeof *x);
     input in = *given;
-    *numbers = raw;
     in.tokens = n;
     *(s->near ? &in.shift : &in.x) = x;
     memcpy(x, s->kind == EDITS ? given->x : raw, count * sizeof *x);
@@ -176,7 +180,7 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
         for (size_t i = 0; i < n; i++) x[i] = (double)s->own[pick(raw[i], s->nown)];
     else
         place_rows(s, x, n, width);
-    return in;
+    return (point){in, raw, near, 0};
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */
@@ -185,22 +189,17 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
 static void one_try(search *s, unsigned wanted, interval *all, bool climb)
 {
     const size_t count = count_figures(s->c->model);
-    size_t near;
-    const double *numbers;
-    const input in = draw_input(s, climb, &near, &numbers);
+    point p = draw_input(s, climb);
     interval *const one = new_figures(count);
     chunk *const mark = now->memory;
     balls y[2];
-    compare(s->c->model, &in, wanted, one, y);
+    compare(s->c->model, &p.in, wanted, one, y);
     release(mark, NULL, NULL);
-    for (size_t p = 0; p < count; p++)
-        if (p != CHANGED) join_figure(all, p, one[p]);
+    for (size_t k = 0; k < count; k++)
+        if (k != CHANGED) join_figure(all, k, one[k]);
     all[CHANGED].low = fmax(all[CHANGED].low, one[CHANGED].low);
-    if (one[DIFFERENCE].low <= s->worst_found) return;
-    s->worst = numbers;
-    s->worst_near = near;
-    s->worst_tokens = in.tokens;
-    s->worst_found = one[DIFFERENCE].low;
+    p.found = one[DIFFERENCE].low;
+    if (p.found > s->worst.found) s->worst = p;
 }
 
 const char *search_domain(const certificate *c, const char *domain, unsigned wanted,
@@ -221,6 +220,6 @@ const char *search_domain(const certificate *c, const char *domain, unsigned wan
     now->work_all += work * (double)most;
     for (size_t t = 0; t < most; t++, ++*tries)
         one_try(&s, wanted & ~(BIT(RATIO) | BIT(OUTPUTS)), all,
-                s.worst && t % 2 && s.kind != EDITS);
+                s.worst.raw && t % 2 && s.kind != EDITS);
     return NULL;
 }

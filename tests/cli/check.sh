@@ -55,6 +55,13 @@ cp keep.st u.st
 pare data random --count 24 --tokens 5 --vocab 20 --seed 7 -q -f -o ids.npy
 pare-check u.st.cert.json --tries 0 -q | what | grep -E 'REFUTED +(output|input|data)'
 echo "exit ${PIPESTATUS[0]}"
+echo "-- packed integers: not refuted, but to be unpacked"
+pare quant m.st --bits 4 --allow-larger -q -o q.st >/dev/null
+pare-check q.st.cert.json -q
+echo "exit $?"
+pare verify q.st --unpack plain -q >/dev/null
+pare-check q.st.cert.json --unpacked plain -q | sed 's/;.*//'
+echo "exit ${PIPESTATUS[0]}"
 echo "-- what cannot be read"
 rm ids.npy
 pare-check u.st.cert.json -q
