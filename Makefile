@@ -55,7 +55,7 @@ SANFLAGS = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all \
 
 # Libraries are looked up only when something is to be built: on a fresh machine `make demo` and
 # `make test` first install what is missing and then call make again.
-NOBUILD = setup setup-test setup-bench demo check test test-long test-asan lint format bench docs-check \
+NOBUILD = setup setup-test setup-bench demo showcase check test test-long test-asan lint format bench docs-check \
           clean help uninstall metrics fuzz fuzz-build fuzz-build-long docs mutants
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
@@ -168,6 +168,11 @@ demo: ## install what is missing, build, and show every kind of cut with its cer
 	@tools/setup build "make demo"
 	@$(MAKE) all
 	@BUILD=$(BUILD) tools/demo
+
+showcase: ## ... the same for two real models from the npm registry, in few bits (ten minutes, network once)
+	@tools/setup showcase "make showcase"
+	@$(MAKE) all
+	@BUILD=$(BUILD) tools/showcase
 
 test: ## install what is missing, build with -Werror, run all tests (about 12 minutes on 2 cores)
 	@tools/setup test "make test"
@@ -443,7 +448,7 @@ $(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 
-.PHONY: all check check-programs metrics tidy compile_commands.json setup setup-test setup-bench demo test test-long test-asan lint format bench docs docs-check \
+.PHONY: all check check-programs metrics tidy compile_commands.json setup setup-test setup-bench demo showcase test test-long test-asan lint format bench docs docs-check \
         install uninstall clean help fuzz fuzz-programs fuzz-build fuzz-build-long test-programs example-programs long-programs bench-programs lint-run mutants mutants-run
 .SECONDARY:
 .DELETE_ON_ERROR:
