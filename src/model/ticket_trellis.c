@@ -1,6 +1,6 @@
 /* ticket_trellis.c - weights read along a path through a random table (trellis.h).
  *
- * n is the number of state bits; flags: 1, a scale for each row.
+ * n is the number of state bits; flags: 1, a scale for each row; 2, rows in an order of the seed.
  *
  *   body:  u16 eighths   u8 twos of the rows   u8 of the columns   u16 Paley factor of the rows
  *          u16 of the columns   u32 row parts   u32 column parts   u16 scale, one or for each row
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROW_SCALES = 1, PREFIX_BYTES = 16, PANEL = HADAMARD_LANES, PADDING = 8 };
+enum { ROW_SCALES = 1, SHUFFLED = 2, PREFIX_BYTES = 16, PANEL = HADAMARD_LANES, PADDING = 8 };
 
 /* ---- what is possible ------------------------------------------------------------------------ */
 
@@ -29,6 +29,9 @@ pare_status trellis_check(const pare_trellis *t, pare_err *err)
         return pare_fail(err, PARE_ERR_INPUT,
                          "rotations of order %u x 2^%u and %u x 2^%u of %zu x %zu weights",
                          t->row.paley, t->row.twos, t->col.paley, t->col.twos, t->rows, t->cols);
+    if (t->shuffled && hadamard_order(t->row) > 1)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "rows in an order of the seed that are rotated as well");
     if (t->row_parts == 0 || t->col_parts == 0 || t->row_parts > t->rows ||
         t->col_parts > t->cols ||
         trellis_bits(t, (uint64_t)(t->rows / t->row_parts) * (t->cols / t->col_parts)) <
@@ -62,6 +65,7 @@ typedef struct walk {
     const int16_t *table;
     const uint8_t *path; /* PADDING bytes after its end */
     const int8_t *row_sign, *col_sign;
+    const uint32_t *order; /* of the rows */
     const uint8_t *scale;
     int exponent;
     int32_t *x; /* panels of rows, column by column: x[(panel cols + j) PANEL + lane] */
@@ -101,7 +105,8 @@ static void walk_run(const walk *w, size_t run, uint64_t at)
     uint64_t eighths = 0; /* of the bits so far */
     for (size_t j = trellis_part(t->cols, t->col_parts, c);
          j < trellis_part(t->cols, t->col_parts, c + 1); j++)
-        for (size_t i = first; i < last; i++) {
+        for (size_t k = first; k < last; k++) {
+            const size_t i = w->order[k];
             eighths += t->eighths;
             w->x[(i / PANEL * t->cols + j) * PANEL + i % PANEL] =
                 w->table[state_at(w, at, eighths / 8, ring)];
@@ -152,7 +157,7 @@ static pare_status read_head(pare_trellis *t, const pare_coded_head *h, const ti
                              pare_err *err)
 {
     const uint8_t *const d = body->data;
-    if (h->flags & ~(uint32_t)ROW_SCALES)
+    if (h->flags & ~(uint32_t)(ROW_SCALES | SHUFFLED))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket with unknown flags %x", h->flags);
     const uint64_t scales = h->flags & ROW_SCALES ? h->rows : 1;
     if (body->bytes < PREFIX_BYTES + 2 * scales)
@@ -168,7 +173,8 @@ static pare_status read_head(pare_trellis *t, const pare_coded_head *h, const ti
                         .col = {d[6] | (unsigned)d[7] << 8, d[3]},
                         .row_parts = get_u32(d + 8),
                         .col_parts = get_u32(d + 12),
-                        .row_scales = h->flags & ROW_SCALES};
+                        .row_scales = h->flags & ROW_SCALES,
+                        .shuffled = h->flags & SHUFFLED};
     const pare_status st = trellis_check(t, err);
     if (st) return st;
     /* at least a bit for a weight, less than one in eight lost to whole bits of a run */
@@ -192,16 +198,19 @@ static pare_status open_walk(walk *w, pare_trellis *t, const ticket_body *body, 
                  across = (t->cols + PANEL - 1) / PANEL;
     int16_t *const table = pare_alloc(a, states, sizeof *table);
     uint32_t *const order = pare_alloc(a, states, sizeof *order);
+    uint32_t *const rows = pare_alloc(a, t->rows, sizeof *rows);
     uint8_t *const path = pare_alloc(a, body->bytes - skip + PADDING, 1);
     int8_t *const row_sign = pare_alloc(a, t->rows, 1), *const col_sign = pare_alloc(a, t->cols, 1);
     w->x = pare_alloc(a, panels * t->cols, PANEL * sizeof *w->x);
     w->y = pare_alloc(a, across * t->rows, PANEL * sizeof *w->y);
-    if (!table || !order || !path || !row_sign || !col_sign || !w->x || !w->y)
+    if (!table || !order || !rows || !path || !row_sign || !col_sign || !w->x || !w->y)
         return pare_no_memory(err);
     memcpy(path, body->data + skip, body->bytes - skip);
     trellis_table(table, order, t->seed, t->stream, t->state_bits);
+    trellis_order(rows, t);
     trellis_signs(row_sign, t, 1);
     trellis_signs(col_sign, t, 2);
+    w->order = rows;
     w->t = t, w->table = table, w->path = path, w->row_sign = row_sign, w->col_sign = col_sign;
     w->scale = body->data + PREFIX_BYTES;
     return PARE_OK;
@@ -253,7 +262,8 @@ pare_status pare_coded_trellis(pare_coded *out, pare_arena *a, const pare_trelli
         memcpy(to + PREFIX_BYTES + 2 * scales, path, path_bytes);
         const ticket_body body = {to, bytes};
         const pare_coded_head h = {.kind = PARE_CODED_TRELLIS,
-                                   .flags = t->row_scales ? ROW_SCALES : 0,
+                                   .flags = (t->row_scales ? ROW_SCALES : 0u) |
+                                            (t->shuffled ? SHUFFLED : 0u),
                                    .seed = t->seed,
                                    .stream = t->stream,
                                    .rows = t->rows,

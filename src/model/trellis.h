@@ -30,6 +30,7 @@ typedef struct pare_trellis {
     size_t row_parts, col_parts; /* runs: a part of the columns, a part of the rows */
     hadamard row, col;           /* order 1: not rotated */
     bool row_scales;             /* one for each row, else one for all */
+    bool shuffled; /* the path takes the rows in an order drawn from the seed; none is rotated */
 } pare_trellis;
 
 /* table[state], drawn from seed and stream: odd-sized entries are possible, 0 is not. scratch: 2^state_bits. */
@@ -40,6 +41,9 @@ void trellis_quantiles(int16_t *out, size_t n);
 
 /* Signs of the rows (side 1) or columns (side 2): all 1 where they are not rotated. */
 void trellis_signs(int8_t *out, const pare_trellis *t, int side);
+
+/* Which row is the k-th on the path. */
+void trellis_order(uint32_t *out, const pare_trellis *t);
 
 /* Part k of n things in `parts` parts begins here. */
 static inline size_t trellis_part(size_t n, size_t parts, size_t k)

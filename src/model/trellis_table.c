@@ -45,6 +45,13 @@ void trellis_table(int16_t *table, uint32_t *scratch, uint64_t seed, uint64_t st
     for (size_t i = 0; i < n; i++) table[i] = (int16_t)(uint16_t)scratch[i];
 }
 
+void trellis_order(uint32_t *out, const pare_trellis *t)
+{
+    pare_rng r = pare_rng_at(t->seed, t->stream + 3);
+    for (size_t i = 0; i < t->rows; i++) out[i] = (uint32_t)i;
+    if (t->shuffled) pare_rng_shuffle(&r, out, t->rows);
+}
+
 void trellis_signs(int8_t *out, const pare_trellis *t, int side)
 {
     const size_t n = side == 1 ? t->rows : t->cols;

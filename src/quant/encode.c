@@ -77,6 +77,7 @@ pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a, con
                                   .cols = job->cols,
                                   .w = job->w,
                                   .moments = job->moments,
+                                  .worth = job->worth,
                                   .bits = job->bits,
                                   .state_bits = job->state_bits,
                                   .each_row = job->each_row,

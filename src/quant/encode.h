@@ -15,6 +15,7 @@ typedef struct quant_job {
     double bits;  /* a weight; groups of integers take whole ones */
     size_t group; /* weights of a row that share a scale, 1 .. cols */
     bool affine;
+    const double *worth;   /* of the squared errors of each row, with each_row; NULL: 1 */
     bool each_row;         /* rows are vectors of their own: of a path, a scale for each */
     unsigned state_bits;   /* of a path; 0: the usual */
     uint64_t seed, stream; /* of methods that draw random numbers; the stream is the matrix's own */

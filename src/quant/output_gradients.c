@@ -102,6 +102,8 @@ static pare_status add_pass(collector *c, pare_err *err)
         for (size_t i = 0; i < slot->rows * slot->cols; i++) sum += (double)g[i] * (double)g[i];
         to->square += c->share * sum;
         if (to->moments.v) st = add_moments(&to->moments, g, slot->rows, c->share, err);
+        for (size_t i = 0; to->row && i < slot->rows * slot->cols; i++)
+            to->row[i / slot->cols] += c->share * (double)g[i] * (double)g[i];
     }
     return st;
 }
@@ -119,7 +121,8 @@ static pare_status list_matrices(collector *c, pare_arena *a, pare_err *err)
             .name = pare_strdup(a, slot->name), .rows = slot->rows, .cols = slot->cols};
         const bool wanted = strcmp(slot->name, "embedding.embedding") == 0;
         if (wanted) to->moments = pare_mat_new(a, slot->cols, slot->cols);
-        if (!to->name || (wanted && !to->moments.v)) return pare_no_memory(err);
+        if (wanted) to->row = pare_alloc(a, slot->rows, sizeof *to->row);
+        if (!to->name || (wanted && (!to->moments.v || !to->row))) return pare_no_memory(err);
     }
     return PARE_OK;
 }

@@ -15,6 +15,9 @@
 #include <math.h>
 #include <string.h>
 
+#define WORTH_UNSEEN 0.15 /* of the mean row: what is left for tokens that were not seen */
+#define WORTH_POWER  0.75 /* below 1: other texts have other tokens */
+
 typedef struct maker {
     pare_model *m;            /* the output */
     const pare_model *before; /* what it was */
@@ -189,6 +192,19 @@ static pare_status measure_errors(pare_quant_matrix *to, const pare_mat *w, cons
     return st;
 }
 
+/* What the errors of the rows of an embedding are worth: as much as the outputs felt of them, but no
+ * row is worth nothing, because tokens that the inputs do not have occur in others. */
+static const double *row_worths(const maker *k, const char *name, size_t rows, pare_arena *scratch)
+{
+    const output_gradient *const g = output_gradient_find(&k->gradients, name);
+    double *const worth = g && g->row ? pare_alloc(scratch, rows, sizeof *worth) : NULL;
+    double mean = 0;
+    for (size_t i = 0; worth && i < rows; i++) mean += g->row[i] / (double)rows;
+    for (size_t i = 0; worth && i < rows; i++)
+        worth[i] = pow(mean > 0 ? g->row[i] / mean + WORTH_UNSEEN : 1, WORTH_POWER);
+    return worth;
+}
+
 static pare_status quantize(maker *k, const char *name, pare_weight *w, const quant_choice *c,
                             pare_arena *scratch, pare_err *err)
 {
@@ -215,6 +231,7 @@ static pare_status quantize(maker *k, const char *name, pare_weight *w, const qu
                            .group = c->group,
                            .affine = k->o->affine,
                            .each_row = is_embedding(name),
+                           .worth = row_worths(k, name, w->rows, scratch),
                            .state_bits = (unsigned)k->o->state_bits,
                            .seed = k->o->seed,
                            .stream = pare_source_find(&stream, name) ? stream : 0,

@@ -16,12 +16,13 @@
 typedef struct encoder {
     const trellis_job *job;
     pare_trellis t;
-    pare_mat goal;  /* cols x rows: what is to be laid, in units of the table */
-    pare_mat push;  /* cols x cols; v NULL: no feedback */
-    int16_t *table; /* by reversed states, and as the decoder has it */
-    int16_t *worth; /* of each row's error, 2^15 at most; NULL: 1 */
-    uint8_t *fresh; /* the new bits of each weight, cols x rows; the newest is the lowest */
-    uint16_t *scale;
+    pare_mat goal;   /* cols x rows: what is to be laid, in units of the table */
+    pare_mat push;   /* cols x cols; v NULL: no feedback */
+    int16_t *table;  /* by reversed states, and as the decoder has it */
+    int16_t *worth;  /* of each row's error, 2^15 at most; NULL: 1 */
+    uint8_t *fresh;  /* the new bits of each weight, cols x rows; the newest is the lowest */
+    uint16_t *scale; /* of the rows as they lie in the matrix, or one */
+    uint32_t *order; /* the row that is k-th on the path, and in goal */
     int exponent;
     unsigned shift;
     bool failed;
@@ -72,7 +73,8 @@ static void rotate(encoder *e, const int8_t *row_sign, const int8_t *col_sign, d
     const double unit = 1.0 / (double)(hadamard_order(e->t.row) * hadamard_order(e->t.col));
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++)
-            line[j] = (double)e->job->w[i * cols + j] * row_sign[i] * col_sign[j] * unit;
+            line[j] = (double)e->job->w[e->order[i] * cols + j] * row_sign[e->order[i]] *
+                      col_sign[j] * unit;
         hadamard_apply(line, cols, 1, e->t.col, true);
         for (size_t j = 0; j < cols; j++) pare_row_mut(&e->goal, j)[i] = line[j];
     }
@@ -171,11 +173,11 @@ static pare_status find_scales(encoder *e, pare_arena *a, pare_err *err)
                          most / spread);
     for (size_t i = 0; i < n; i++) {
         const double s = nearbyint(ldexp(unit[i], -e->exponent));
-        e->scale[i] = (uint16_t)fmin(s, UINT16_MAX);
+        e->scale[n > 1 ? e->order[i] : i] = (uint16_t)fmin(s, UINT16_MAX);
     }
     for (size_t j = 0; j < e->t.cols; j++)
         for (size_t i = 0; i < e->t.rows; i++) {
-            const double s = ldexp(e->scale[n > 1 ? i : 0], e->exponent);
+            const double s = ldexp(e->scale[n > 1 ? e->order[i] : 0], e->exponent);
             double *const g = &pare_row_mut(&e->goal, j)[i];
             *g = s > 0 ? *g / s : 0;
         }
@@ -194,9 +196,10 @@ static pare_status find_worth(encoder *e, pare_arena *a, pare_err *err)
     if (!w || !e->worth) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++) scale += (double)e->scale[e->t.row_scales ? i : 0] / (double)n;
     for (size_t i = 0; i < n; i++) {
-        const double own = scale > 0 ? e->scale[e->t.row_scales ? i : 0] / scale : 1;
+        const size_t row = e->order[i];
+        const double own = scale > 0 ? e->scale[e->t.row_scales ? row : 0] / scale : 1;
         w[i] = fmax(sqrt(own), 0.25);
-        if (e->job->worth) w[i] *= sqrt(fmax(e->job->worth[i], 0));
+        if (e->job->worth) w[i] *= sqrt(fmax(e->job->worth[row], 0));
         square += w[i] * w[i] / (double)n;
     }
     for (size_t i = 0; i < n; i++) { /* 3 deviations are the most */
@@ -372,7 +375,10 @@ static pare_status prepare(encoder *e, pare_arena *a, pare_err *err)
     double *const line = pare_alloc(a, cols, sizeof *line);
     e->goal = pare_mat_new(a, cols, rows);
     e->fresh = pare_alloc(a, cols, rows);
-    if (!row_sign || !col_sign || !line || !e->goal.v || !e->fresh) return pare_no_memory(err);
+    e->order = pare_alloc(a, rows, sizeof *e->order);
+    if (!e->order || !row_sign || !col_sign || !line || !e->goal.v || !e->fresh)
+        return pare_no_memory(err);
+    trellis_order(e->order, &e->t);
     trellis_signs(row_sign, &e->t, 1);
     trellis_signs(col_sign, &e->t, 2);
     rotate(e, row_sign, col_sign, line);
@@ -390,9 +396,10 @@ pare_status trellis_matrix(pare_coded *coded, float **expanded, pare_arena *a,
     e.t = shape_of(job->rows, job->cols, job->bits, job->each_row, job->rotate);
     e.t.seed = job->seed;
     e.t.stream = job->stream;
+    e.t.shuffled = job->each_row && job->worth;
     if (job->state_bits) e.t.state_bits = job->state_bits;
     e.shift = e.t.eighths <= 24 ? 0 : (e.t.eighths - 17) / 8;
-    e.shift += job->each_row || job->worth;
+    e.shift += job->worth ? 2 : job->each_row;
     pare_status st = trellis_check(&e.t, err);
     if (st) return st;
     pare_arena *const scratch = pare_arena_new();

@@ -12,14 +12,16 @@ typedef struct trellis_job {
     const float *w;          /* rows x cols, without gaps: what the numbers should be */
     const pare_mat *moments; /* E y y^T of the rows y that enter it, cols x cols; NULL: unknown, all
                                 errors weigh the same */
-    const double *worth;     /* of each row's squared errors; NULL: 1 */
-    double bits;             /* of the path, a weight; whole eighths */
-    unsigned state_bits;     /* 0: TRELLIS_STATE_BITS */
-    bool each_row;           /* rows are vectors of their own (embeddings): a scale for each, and no
+    const double *worth; /* of each row's squared errors; NULL: 1. With each_row the path takes the
+                                rows in random order: where rows of much and of little worth are
+                                neighbors, it meets the former more closely */
+    double bits;         /* of the path, a weight; whole eighths */
+    unsigned state_bits; /* 0: TRELLIS_STATE_BITS */
+    bool each_row;       /* rows are vectors of their own (embeddings): a scale for each, and no
                                 rotation mixes them */
-    bool rotate;             /* false: as it is */
-    double deviation;        /* of the weights; 0: as it is found */
-    uint64_t seed, stream;   /* the stream is the matrix's own and ends in 24 zero bits */
+    bool rotate;         /* false: as it is */
+    double deviation;    /* of the weights; 0: as it is found */
+    uint64_t seed, stream; /* the stream is the matrix's own and ends in 24 zero bits */
     const pare_exec *exec;
 } trellis_job;
 enum { TRELLIS_STATE_BITS = 15, TRELLIS_RUN = 256 /* weights of a run, about */ };

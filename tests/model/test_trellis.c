@@ -71,7 +71,8 @@ static void decode(float *out, const uint8_t *data, size_t bytes)
                       .rows = rows,
                       .cols = cols,
                       .row = hr,
-                      .col = hc};
+                      .col = hc,
+                      .shuffled = flags & 2};
     int16_t *const table = pare_alloc(arena, states, sizeof *table);
     uint32_t *const order = pare_alloc(arena, states, sizeof *order);
     int8_t *const sr = pare_alloc(arena, rows, 1), *const sc = pare_alloc(arena, cols, 1);
@@ -79,6 +80,9 @@ static void decode(float *out, const uint8_t *data, size_t bytes)
     int64_t *const y = pare_alloc(arena, rows * cols, sizeof *y);
     assert_true(table && order && sr && sc && x && y);
     trellis_table(table, order, t.seed, t.stream, (unsigned)L);
+    uint32_t *const turn = pare_alloc(arena, rows, sizeof *turn);
+    assert_true(turn);
+    trellis_order(turn, &t);
     trellis_signs(sr, &t, 1);
     trellis_signs(sc, &t, 2);
     size_t at = 0;
@@ -94,7 +98,7 @@ static void decode(float *out, const uint8_t *data, size_t bytes)
                     uint32_t s = 0;
                     for (long b = 0; b < (long)L; b++)
                         s |= ring_bit(path, at, ring, end - (long)L + b) << b;
-                    x[i * cols + j] = table[s];
+                    x[turn[i] * cols + j] = table[s];
                 }
             at += ring;
         }
@@ -180,6 +184,16 @@ static void numbers_are_those_of_another_decoder(void **state)
          .row_parts = 7,
          .col_parts = 2,
          .row_scales = true},
+        {.rows = 70,
+         .cols = 24,
+         .state_bits = 11,
+         .eighths = 21,
+         .row = {1, 0},
+         .col = {24, 0},
+         .row_parts = 2,
+         .col_parts = 24,
+         .row_scales = true,
+         .shuffled = true},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         pare_trellis t = cases[k];
@@ -226,6 +240,27 @@ static void a_run_is_a_ring(void **state)
         const unsigned s = (path >> turn | path << (8 - turn)) & 255;
         assert_true(((const float *)w.data)[k] == (float)table[s]);
     }
+}
+
+/* The order of a shuffled path has every row once, and is none that anybody would choose. */
+static void a_shuffled_path_visits_every_row(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    pare_trellis t = {.seed = 2, .stream = 5 << 24, .rows = N};
+    uint32_t order[N];
+    bool seen[N] = {false};
+    size_t near = 0;
+    trellis_order(order, &t);
+    for (size_t i = 0; i < N; i++) assert_int_equal(order[i], i);
+    t.shuffled = true;
+    trellis_order(order, &t);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(order[i] < N && !seen[order[i]]);
+        seen[order[i]] = true;
+        near += order[i] + 10 > i && order[i] < i + 10;
+    }
+    assert_le(near, 60);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -305,7 +340,7 @@ static void hostile_bodies_are_refused_by_name(void **state)
                             .row_scales = true};
     const pare_coded c = draw(&t, 3);
     static const damage cases[] = {
-        {12, 3, "unknown flags"},
+        {12, 5, "unknown flags"},
         {12, 0, "whose path has"},
         {40, 7, "states of 7 bits"},
         {40, 17, "states of 17 bits"},
@@ -351,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_another_decoder),
         cmocka_unit_test(a_run_is_a_ring),
+        cmocka_unit_test(a_shuffled_path_visits_every_row),
         cmocka_unit_test(entries_are_rounded_normal_quantiles),
         cmocka_unit_test(rotations_have_orthogonal_rows),
         cmocka_unit_test(hostile_bodies_are_refused_by_name),
