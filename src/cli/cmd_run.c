@@ -281,8 +281,8 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
     /* One pass that is written has the bits of the engine that certificates speak of, which reads
      * numbers, and so do small calls. */
     const bool reads = o->texts.n || o->prompts, writes = c->out || o->trace || o->tokens == 0;
-    c->packed = o->engine == CLI_ENGINE_INT8 ||
-                (reads && !writes && !o->oracle && !o->plan && !o->f64);
+    c->packed =
+        o->engine == CLI_ENGINE_INT8 || (reads && !writes && !o->oracle && !o->plan && !o->f64);
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
     if (!st) st = cli_engine(c, o->engine, s.m);
     if (!st) st = run_set_attention(c, &s);

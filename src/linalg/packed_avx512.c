@@ -26,34 +26,34 @@ PARE_INLINE PARE_VNNI __m512i broadcast_four(const int8_t *q)
     return _mm512_set1_epi32(word);
 }
 
-/* sum += the products of inputs [i, end): `rows` rows and one panel, or one row and `panels`. */
+/* sum += the products of n inputs, eight at a time: `rows` rows and one panel, or one row and
+ * `panels`. */
 PARE_INLINE PARE_VNNI void group_sums(__m512i sum[MOST][LINES], const uint8_t *codes,
                                       size_t panel_bytes, const int8_t *q, size_t ldq, size_t n,
                                       size_t rows, size_t panels, bool nibbles)
 {
     const __m512i low = _mm512_set1_epi8(15);
-    for (size_t i = 0; i < n; i += nibbles ? 8u : 4u, codes += 4 * PARE_PANEL)
+    for (size_t i = 0; i < n; i += 8, codes += (nibbles ? 4 : 8) * PARE_PANEL)
 #pragma GCC unroll 16
         for (size_t e = 0; e < panels; e++) {
-            __m512i c[LINES], high[LINES];
+            const uint8_t *const at = codes + e * panel_bytes;
+            __m512i c[LINES], d[LINES]; /* inputs 0 to 3, and 4 to 7 */
 #pragma GCC unroll 2
             for (size_t l = 0; l < LINES; l++) {
-                c[l] = _mm512_loadu_si512(codes + e * panel_bytes + 64 * l);
-                if (!nibbles) continue;
-                high[l] = _mm512_and_si512(_mm512_srli_epi16(c[l], 4), low);
-                c[l] = _mm512_and_si512(c[l], low);
+                c[l] = _mm512_loadu_si512(at + 64 * l);
+                d[l] = nibbles ? _mm512_and_si512(_mm512_srli_epi16(c[l], 4), low)
+                               : _mm512_loadu_si512(at + 4 * PARE_PANEL + 64 * l);
+                if (nibbles) c[l] = _mm512_and_si512(c[l], low);
             }
 #pragma GCC unroll 16
             for (size_t r = 0; r < rows; r++) {
                 const __m512i x = broadcast_four(q + r * ldq + i);
-#pragma GCC unroll 2
-                for (size_t l = 0; l < LINES; l++)
-                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], c[l], x);
-                if (!nibbles) continue;
                 const __m512i x4 = broadcast_four(q + r * ldq + i + 4);
 #pragma GCC unroll 2
-                for (size_t l = 0; l < LINES; l++)
-                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], high[l], x4);
+                for (size_t l = 0; l < LINES; l++) {
+                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], c[l], x);
+                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], d[l], x4);
+                }
             }
         }
 }
