@@ -18,6 +18,22 @@ static pare_status expand(pare_weight *w, pare_coded_head *h, pare_arena *a, con
     return st;
 }
 
+/* The integers of groups stand for the same numbers. */
+static void look_at_integers(const pare_weight *w, pare_arena *a, const uint8_t *data, size_t size)
+{
+    pare_int_groups g;
+    pare_err err = {0};
+    FUZZ_EXPECT(pare_coded_integers(&g, a, data, size, &err) == PARE_OK);
+    FUZZ_EXPECT(g.rows == w->rows && g.cols == w->cols && g.group > 0 && g.group <= g.cols);
+    float *const v = pare_alloc(a, g.rows * g.cols, sizeof *v);
+    FUZZ_EXPECT(v);
+    for (size_t i = 0; i < g.rows * g.cols; i++)
+        FUZZ_EXPECT(g.q[i] >= pare_int_groups_least(g.bits, g.offset) &&
+                    g.q[i] <= pare_int_groups_most(g.bits, g.offset));
+    pare_int_groups_expand(v, &g);
+    FUZZ_EXPECT(memcmp(v, w->data, g.rows * g.cols * sizeof *v) == 0);
+}
+
 static void look_at(const pare_weight *w, const pare_coded_head *h, pare_arena *a,
                     const uint8_t *data, size_t size)
 {
@@ -29,6 +45,7 @@ static void look_at(const pare_weight *w, const pare_coded_head *h, pare_arena *
     for (size_t i = 0; i < n; i++) FUZZ_EXPECT(isfinite(v[i]));
     FUZZ_EXPECT(expand(&again, &head, a, data, size) == PARE_OK);
     FUZZ_EXPECT(memcmp(again.data, v, n * sizeof *v) == 0);
+    if (h->kind == PARE_CODED_GROUPS) look_at_integers(w, a, data, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
