@@ -32,3 +32,9 @@ done
 verdict p.st.chain.cert.json 2>/dev/null || verdict p.st
 pare plan $m --data sort.npz --directions quant --max-bytes 5k -q -o none.st 2>&1 | sed -E 's/[0-9.]+ times/N times/' | head -n 1; ls none.st* 2>/dev/null
 pare plan $m --data sort.npz --directions quantum --max-bytes 5k -q -o none.st 2>&1 | head -n 1
+# Of a Hugging Face folder: a pare file, and no folder, because no loader reads such groups.
+pare data model -q --kind llama -o l.st --dim 16 --heads 2 --layers 1 --context 12 --vocab 40
+pare export l.st -q -o hf >/dev/null
+pare quant hf --bits 4 -q -o hf4/ 2>&1 | head -n 1; ls hf4 2>/dev/null
+pare quant hf --bits 4 -q -o hf4.st 2>&1 >/dev/null; verdict hf4.st
+pare plan hf --directions quant --max-bytes 10k -q -o hf4/ 2>&1 | head -n 1
