@@ -4,6 +4,8 @@
  *   bench/packed                            random models of the shapes of stories15M and MiniLM
  *   bench/packed generate MODEL ENGINE      } a peer of bench/peers/turns.py: one such measurement
  *   bench/packed encode MODEL ENGINE TOKENS } of a file, whenever it is asked for
+ *   bench/packed quantize MODEL BITS GROUP OUT      such a file, to nearest, of a file or of a random
+ *                                                   model ("llama", "bert"); 32 bits: as it is
  *
  * ENGINE is f32 (the weights as numbers), packed (as they lie in the file) or int8. Everything is
  * measured in short pieces that take turns; of each kind the lower quartile counts. */
@@ -15,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOKENS = 32, SENTENCE = 32, ROUNDS = 40, MOST_ROUNDS = 4096 };
+enum { TOKENS = 32, SENTENCE = 32, ROUNDS = 40, MOST_ROUNDS = 4096, MOST_WEIGHTS = 256 };
 
 static _Noreturn void stop(const char *what, const pare_err *err)
 {
@@ -106,6 +108,8 @@ static pare_status quantize(void *self, const char *name, pare_weight *w, bool v
 {
     quantizer *const z = self;
     if (vector || !pare_has(w)) return PARE_OK;
+    if (w->dtype != PARE_F32 || (z->group && w->cols % z->group))
+        return pare_fail(err, PARE_ERR_INPUT, "%s: not in f32, or not in whole groups", name);
     pare_arena *const a = z->m->arena;
     const size_t group = z->group ? z->group : w->cols, n = w->rows * w->cols;
     const float most = (float)((1 << (z->bits - 1)) - 1), *const from = w->data;
@@ -117,7 +121,7 @@ static pare_status quantize(void *self, const char *name, pare_weight *w, bool v
         for (size_t i = g * group; i < (g + 1) * group; i++) size = fmaxf(size, fabsf(from[i]));
         scale[g] = size / most;
         for (size_t i = g * group; i < (g + 1) * group; i++)
-            q[i] = (int8_t)rintf(from[i] / scale[g]);
+            q[i] = (int8_t)(size > 0 ? rintf(from[i] / scale[g]) : 0);
     }
     const pare_int_groups groups = {
         .rows = w->rows, .cols = w->cols, .group = group, .bits = z->bits, .q = q, .scale = scale};
@@ -129,10 +133,8 @@ static pare_status quantize(void *self, const char *name, pare_weight *w, bool v
     return st;
 }
 
-/* bits 32: as it is. */
-static void save_random(const char *path, pare_random_kind kind, unsigned bits, size_t group)
+static pare_model *random_model(pare_random_kind kind)
 {
-    enum { MOST_WEIGHTS = 256 };
     const pare_random_model_opts stories15m = {.kind = PARE_RANDOM_LLAMA,
                                                .dim = 288,
                                                .layers = 6,
@@ -152,11 +154,18 @@ static void save_random(const char *path, pare_random_kind kind, unsigned bits, 
                                            .classes = 2,
                                            .pool = PARE_POOL_MEAN,
                                            .seed = 1};
-    char hex[PARE_SHA256_HEX];
     pare_err err = {0};
     pare_model *m = NULL;
     if (pare_random_model(&m, kind == PARE_RANDOM_BERT ? &minilm : &stories15m, &err))
         stop("no model", &err);
+    return m;
+}
+
+/* bits 32: as it is. Frees the model. */
+static void save(const char *path, pare_model *m, unsigned bits, size_t group)
+{
+    char hex[PARE_SHA256_HEX];
+    pare_err err = {0};
     quantizer z = {m, need(pare_alloc(m->arena, MOST_WEIGHTS, sizeof *z.coded)), bits, group};
     m->coded = z.coded;
     if (bits < 32 && pare_model_each_weight(m, quantize, &z, &err)) stop("no integers", &err);
@@ -186,7 +195,7 @@ static int measure_all(void)
     if (!mkdtemp(dir)) stop("no folder", NULL);
     snprintf(path, sizeof path, "%s/m.safetensors", dir);
     for (size_t i = 0; i < ALL; i++) {
-        save_random(path, all[i].kind, all[i].bits, all[i].group);
+        save(path, random_model(all[i].kind), all[i].bits, all[i].group);
         prepare(&w[i], path, all[i].kind == PARE_RANDOM_LLAMA, all[i].engine, SENTENCE);
     }
     pare_folder_remove(dir);
@@ -214,7 +223,14 @@ int main(int argc, char **argv)
     static worker w;
     char line[256];
     if (argc == 1) return measure_all();
-    if (argc < 4) stop("usage: packed [generate|encode MODEL ENGINE [TOKENS]]", NULL);
+    if (argc == 6 && strcmp(argv[1], "quantize") == 0) {
+        pare_model *const m = strcmp(argv[2], "llama") == 0  ? random_model(PARE_RANDOM_LLAMA)
+                              : strcmp(argv[2], "bert") == 0 ? random_model(PARE_RANDOM_BERT)
+                                                             : load(argv[2], false);
+        save(argv[5], m, (unsigned)strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10));
+        return 0;
+    }
+    if (argc < 4) stop("what it does is in the first lines of bench/packed.c", NULL);
     prepare(&w, argv[2], strcmp(argv[1], "generate") == 0, argv[3],
             argc > 4 ? (size_t)strtoul(argv[4], NULL, 10) : SENTENCE);
     printf("pare-peer 1 pare-%s\n", argv[3]);

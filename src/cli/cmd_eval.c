@@ -83,7 +83,10 @@ static void print_text(const eval_opts *o, const eval_result *r)
         out_row("", "%s document%s, %s", out_count(n, r->documents), r->documents == 1 ? "" : "s",
                 r->separated);
     if (r->skipped) out_row("skipped", "%zu texts without a token", r->skipped);
-    out_row("time", "%.1f ms (%s)", r->ms, o->f64 ? "in f64" : o->engine ? "in int8 and f32" : "in f32");
+    out_row("time", "%.1f ms (%s)", r->ms,
+            o->f64      ? "in f64"
+            : o->engine ? "in int8 and f32"
+                        : "in f32");
 }
 
 static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
