@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 {
     const pare_exec exec = {.threads = argc > 1 ? atoi(argv[1]) : 2};
     const size_t n = argc > 2 ? (size_t)atoi(argv[2]) : 1000;
-    const unsigned L = argc > 3 ? (unsigned)atoi(argv[3]) : 14;
+    const unsigned L = argc > 3 ? (unsigned)atoi(argv[3]) : TRELLIS_STATE_BITS;
     double bits[] = {1.5, 2, 2.5, 3, 3.5, 4, 5, 6};
     int nb = 8;
     if (argc > 4) bits[0] = atof(argv[4]), nb = 1;
