@@ -46,6 +46,22 @@ static pare_status search_bits(reducer *r)
                      range.most, r->o->max_error);
 }
 
+/* Second moments need some rows for each of their columns, and more say little more: of the usual
+ * number of inputs those that have so many tokens are enough. */
+static void limit_fit(reducer *r)
+{
+    enum { ENOUGH_TOKENS = 16384 };
+    static const pare_reduce_opts usual = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_QUANT);
+    pare_inputs *const fit = &r->out->inputs.fit;
+    size_t tokens = 0, n = 0;
+    if (r->o->fit_inputs != usual.fit_inputs) return; /* as the caller wants it */
+    while (n < fit->n && tokens < ENOUGH_TOKENS) {
+        tokens += fit->in[n].batch * fit->in[n].tokens;
+        n++;
+    }
+    fit->n = n;
+}
+
 pare_status reduce_quant(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
@@ -59,6 +75,7 @@ pare_status reduce_quant(reducer *r)
     *q = o->quant;
     q->dtype = o->dtype;
     q->seed = o->seed;
+    if (!st && o->data) limit_fit(r);
     if (o->data) q->fit = &out->inputs.fit;
     if (!q->fit && q->method == PARE_QUANT_GPTQ) q->method = PARE_QUANT_RTN;
     if (search) reduce_phase(r, "find the number of bits", 60);
