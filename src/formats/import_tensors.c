@@ -330,19 +330,29 @@ pare_weight im_part(pare_weight w, size_t from, size_t count)
 void im_finish(im_source *s, const char *const *ignored)
 {
     char text[128];
-    const char *first = NULL;
-    size_t unused = 0;
+    const char *largest = NULL;
+    size_t unused = 0, most = 0;
     for (size_t i = 0; i < s->n && !s->st; i++) {
         const im_tensor *t = &s->tensors[i];
         bool known = t->used;
         for (size_t k = 0; ignored[k] && !known; k++) known = fnmatch(ignored[k], t->key, 0) == 0;
-        if (known && !t->used && unused++ == 0) first = t->name;
+        if (known && !t->used) {
+            const size_t size = pare_array_count(&t->array);
+            if (!largest || size > most) largest = t->name, most = size;
+            unused++;
+        }
         if (!known)
             im_fail(s, "tensor '%s' %s has no place in this kind of model (%s)", t->name,
                     pare_shape_text(text, t->array.shape, t->array.ndim), s->m->name);
     }
     if (unused == 1)
-        im_note(s, "the model has no use for tensor '%.100s'", first);
+        im_note(s,
+                "the model has no use for tensor '%.100s', and its outputs are the same without it",
+                largest);
     else if (unused > 1)
-        im_note(s, "the model has no use for %zu tensors ('%.100s', ...)", unused, first);
+        im_note(
+            s,
+            "the model has no use for %zu tensors ('%.100s', ...), and its outputs are the same "
+            "without them",
+            unused, largest);
 }
