@@ -178,6 +178,7 @@ pare_status pare_bpe_word(pare_subword_run *r, pare_piece word, pare_err *err)
     }
     if (unknown) pare_id_list_put(r->out, m->unk);
     if (r->out->failed) return pare_no_memory(err);
+    if (r->out->n == before) return PARE_OK; /* none of the word's characters is known */
     r->merger.pair = pair_of;
     r->merger.self = m;
     r->merger.arena = r->arena;
