@@ -158,6 +158,9 @@ bytes read_file(const char *path)
         return out;
     }
     must(stat(path, &s) == 0, "%s: %s", path, strerror(errno));
+    must(!S_ISDIR(s.st_mode),
+         "%s: is a folder, which pare unpacks: pare verify CERT --unpack DIR, then --unpacked DIR",
+         path);
     must(S_ISREG(s.st_mode), "%s: is not a regular file", path);
     out.n = (size_t)s.st_size;
     void *const v = take(out.n + 1, 1);

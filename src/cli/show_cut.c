@@ -88,9 +88,11 @@ static void print_outputs(const pare_reduction *r)
                 "the outputs change by %.3g %% (root mean square), a row by at most %.4g "
                 "(Euclidean length)",
                 100 * relative->value, row->value);
-    if (lost)
+    /* Where feed-forward layers are gone as well the outputs do not say what attention did. */
+    if (lost && r->shape_after.ffn == r->shape_before.ffn)
         out_row(measured || (relative && row) ? "" : label,
-                "%.2g %% of attention's effect on the outputs is lost", 100 * lost->value);
+                "%.*g %% of attention's effect on the outputs is lost", lost->value < 1 ? 2 : 3,
+                100 * lost->value);
 }
 
 /* ---- what is proven ------------------------------------------------------------------------- */
@@ -374,6 +376,10 @@ void show_results(const cli *c, const pare_reduction *r)
     else if (seen)
         out_row("", "in exact arithmetic; rounding in f32 adds about %.1g (measured, not proven)",
                 seen->value);
+    if (c->verbose && isinf(r->cert.f64_radius) && !isinf(r->cert.proven))
+        out_row("", "proven in double-double alone: in f64 nothing could be proven of these "
+                    "outputs, so that "
+                    "the self-check by the f64 pass says nothing");
     print_near(c, r);
     print_everywhere(c, r);
     print_new_inputs(&r->cert);

@@ -328,7 +328,9 @@ void im_open_folder(im_source *s, const char *path)
     note_prompt(s, folder);
     read_modules(s, &folder);
     read_limits(s, folder);
-    if (told.pool != PARE_POOL_NONE && s->pooling.given)
+    const bool same =
+        told.pool == s->pooling.pool && told.normalize == s->pooling.normalize && !s->pooling.dense;
+    if (told.pool != PARE_POOL_NONE && s->pooling.given && !same)
         im_note(s, "pooled as told, not as the folder's files say");
     if (told.pool != PARE_POOL_NONE) /* the caller knows better than the files */
         s->pooling = told;

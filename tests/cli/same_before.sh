@@ -17,6 +17,7 @@ for w in "g.st t.txt" "g.st t.txt --seed 5" "s.st s.npz"; do
         pare depth $m --data $d --layers 1 --prove 3 --json -q -f -o o.st "$@" | before depth
         pare ticket $m --data $d --bits 12 --prove 2 --json -q -f -o o.st "$@" | before ticket
         pare fold $m --data $d --prove 2 --json -q -f -o o.st "$@" | before fold
+        pare quant $m --data $d --bits 6 --prove 2 --json -q -f -o o.st "$@" | before quant
         pare plan $m --data $d --max-error 5 --directions depth,ticket --mixtures 0 --prove 2 --json -q -f -o o.st "$@" | before plan
     } >said
     cut -d' ' -f2- said | sort -u | wc -l
