@@ -4,6 +4,8 @@
 
 #include <pare/plan.h>
 
+#include <string.h>
+
 typedef struct report_opts {
     const char *title;
     bool verify;
@@ -17,6 +19,15 @@ static void begin_proof(void *self, const char *path)
     cli_phase(c, NULL, 100.0 / (double)c->noperands);
 }
 
+/* Of a folder that a cut has written: the certificate in it. */
+static const char *certificate_in(cli *c, const char *path)
+{
+    size_t n = strlen(path);
+    if (!pare_is_dir(path)) return path;
+    while (n > 1 && path[n - 1] == '/') n--;
+    return pare_sprintf(c->arena, "%.*s/pare.cert.json", (int)n, path);
+}
+
 static pare_status report(cli *c, void *self)
 {
     const report_opts *const o = self;
@@ -28,11 +39,14 @@ static pare_status report(cli *c, void *self)
         .before = begin_proof,
         .self = c,
     };
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < c->noperands && !st; i++) st = cli_is_there(c, c->operand[i]);
-    for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
-    if (!st)
-        st = pare_report_write(c->out, (const char *const *)c->operand, c->noperands, &r, &c->err);
+    const char **const file = pare_alloc(c->arena, c->noperands, sizeof *file);
+    pare_status st = file ? PARE_OK : pare_no_memory(&c->err);
+    for (size_t i = 0; i < c->noperands && !st; i++) {
+        file[i] = certificate_in(c, c->operand[i]);
+        st = file[i] ? cli_is_there(c, file[i]) : pare_no_memory(&c->err);
+    }
+    for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, file[i]);
+    if (!st) st = pare_report_write(c->out, file, c->noperands, &r, &c->err);
     cli_bar_end(c);
     if (st) return st;
     if (c->json) {
@@ -58,9 +72,9 @@ int cmd_report(int argc, char **argv)
         .command = "report",
         .args = "FILE... -o report.html",
         .about = "Writes one page to read and to show. FILE is a certificate (its run file is\n"
-                 "found beside it), a plan of pare length, what `pare probe --json` or\n"
-                 "`pare repro --json` printed, or a log of pare train. The page needs no network\n"
-                 "and no scripts.",
+                 "found beside it) or the folder that it is in, a plan of pare length, what\n"
+                 "`pare probe --json` or `pare repro --json` printed, or a log of pare train. The\n"
+                 "page needs no network and no scripts.",
         .examples = {"report small.safetensors.cert.json -o report.html",
                      "report *.cert.json probe.json --verify -o report.html"},
         OPT_ROWS(own),

@@ -64,7 +64,7 @@ mv plan moved-plan; pare verify -q moved-plan | head -1 | cut -c1-50
 cp -r moved-plan before; $plan --max-bytes 9k -f -o moved-plan/ >/dev/null; echo "exit $?"
 diff -r before moved-plan && echo "as it was"
 $plan --max-bytes 40k -f -o moved-plan/ | tail -2
-$plan --max-bytes 20k --any-shape -o any.st | tail -2
+$plan --max-bytes 30k --any-shape --directions width,depth -o any.st | tail -2
 pare verify -q any.st.chain.cert.json | head -1 | cut -c1-50
 echo "-- uncut"
 pare import -q b --pool mean --normalize -o same/

@@ -6,14 +6,14 @@ models=$($PARE_ROOT/tools/get-models minilm stories15M) || { echo "$models" | gr
 cp -rL "$minilm" minilm
 ln -s "$stories" s15.bin
 # Lines of our documents: sentences for one, documents for the other.
-cat "$PARE_ROOT"/docs/*.md | grep -E '^[A-Z][a-z]+ [a-z].{30,80}[a-z.]$' | head -n 160 >lines.txt
+cat "$PARE_ROOT"/docs/*.md | grep -E '^[A-Za-z][a-z]+ [a-z].{30,120}[a-z.]$' | head -n 160 >lines.txt
 awk 'NR % 3 == 1 && NR > 1 {print ""} {print}' lines.txt | head -n 90 >texts.txt
 step() { # NAME COMMAND...
     local name=$1
     shift
     "$@" >out.txt 2>err.txt </dev/null
     echo "$name: exit $?"
-    grep -vE '^pare [a-z]+: (plan|proving)|: as it is|bytes, .* error|^ *$' err.txt | sed -E "s/^pare [a-z]+: //; s/[0-9]([0-9.,]*[0-9])?/N/g" >>said.txt
+    grep -vE '^pare plan: .* bytes, .* error|: proving |^ *$' err.txt | sed -E "s/^pare [a-z]+: //; s/[0-9]([0-9.,]*[0-9])?/N/g" >>said.txt
 }
 said() { # every message once
     sort -u said.txt | sed 's/^/  said: /'
@@ -22,7 +22,7 @@ said() { # every message once
 line() { grep -E "$1" out.txt | sed -E 's/[0-9]([0-9.,]*[0-9])?(e[-+]?[0-9]+)?/N/g'; }
 verify() {
     step "verify $1" pare verify "$1"
-    sed -n '1s/ no output.*//p' out.txt | sed 's/^/  /'
+    sed -nE '1s/^(verdict +[A-Z]+).*/  \1/p' out.txt
 }
 smaller() { # OUT IN: bytes of the files
     [ "$(du -bsL "$1" | cut -f1)" -lt "$(du -bsL "$2" | cut -f1)" ] && echo "  fewer bytes" || echo "  NOT FEWER BYTES"
@@ -67,7 +67,7 @@ smaller ticket.safetensors minilm
 step quant pare quant minilm $few --bits 8 -o q.safetensors
 smaller q.safetensors minilm
 step length pare length minilm --tokens 512 --oracle 128 -o plan.json
-step "run of the plan" pare run minilm $how --plan plan.json --text "A cat sat on the mat."
+step "run of the plan, too short a text" pare run minilm $how --plan plan.json --text "A cat sat on the mat."
 step plan pare plan minilm $few --max-bytes 42.5M --directions depth --mixtures 0 -o planned/
 smaller planned minilm
 for of in folded narrow short ticket.safetensors planned; do verify $of; done

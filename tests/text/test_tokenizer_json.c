@@ -169,6 +169,20 @@ static void models_make_the_ids_that_follow_from_their_vocabulary(void **state)
          "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":2}},\"post_processor\":{"
          "\"type\":\"BertProcessing\",\"cls\":[\"<s>\",1],\"sep\":[\"<s>\",1]}}",
          "a<x>a", "1 2 3 2 1 -> a a"},
+        /* RoBERTa: the ids of npm's tokenizers; the mask takes the blank before it */
+        {"{\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true},{\"id\":2,\"content\":"
+         "\"</"
+         "s>\",\"special\":true},{\"id\":8,\"content\":\"<mask>\",\"lstrip\":true,\"special\":true}"
+         "],"
+         "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
+         "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</"
+         "s>\",2],\"cls\":[\"<s>\",0],"
+         "\"trim_offsets\":true,\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"},"
+         "\"model\":{\"type\":\"BPE\",\"vocab\":{\"<s>\":0,\"a\":1,\"</"
+         "s>\":2,\"b\":3,\"ab\":4,\"\\u0120\":5,"
+         "\"\\u0120a\":6,\"\\u0120ab\":7,\"<mask>\":8},\"merges\":[\"a b\",\"\\u0120 "
+         "a\",\"\\u0120a b\"]}}",
+         "ab a <mask> ab", "0 4 6 8 5 4 2 -> ab a ab"},
         /* CTC: what comes again at once is not printed again */
         {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\".\"},\"behavior\":"
          "\"Isolated\",\"invert\":false},\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"-\","
