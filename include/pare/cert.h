@@ -433,4 +433,11 @@ typedef struct pare_publish_opts {
 PARE_MUST_USE pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in,
                                        pare_model **out, const pare_publish_opts *opts,
                                        pare_err *err);
+
+/* The largest distance of outputs y (as pare_forward_f32 gives them), however they were computed, from
+ * the exact function of m on this input: proven. m is made of numbers (not loaded packed). Takes
+ * as long as a proof on the input; +inf where nothing can be said. */
+PARE_MUST_USE pare_status pare_engine_distance(double *out, const pare_model *m,
+                                               const pare_input *in, const float *y,
+                                               const pare_exec *exec, pare_err *err);
 #endif

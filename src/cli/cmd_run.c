@@ -5,6 +5,7 @@
 #include "warn_text.h"
 #include "trace.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,6 +140,23 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
     return st;
 }
 
+/* What the engine's rounding has cost on these inputs, proven. */
+static pare_status prove_distance(cli *c, run_state *s)
+{
+    pare_model *numbers = NULL;
+    const float *y = s->out;
+    c->packed = false;
+    pare_status st = cli_load(c, &numbers, c->operand[0]);
+    for (size_t i = 0; i < s->set.n && !st; i++) {
+        double d;
+        st = pare_engine_distance(&d, numbers, &s->set.in[i], y, &c->exec, &c->err);
+        s->distance = fmax(s->distance, d);
+        y += pare_output_rows(numbers, &s->set.in[i]) * s->cols;
+    }
+    pare_model_free(numbers);
+    return st;
+}
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 /* To stdout through a temporary file, because .npy is written whole and renamed, which stdout
@@ -176,7 +194,8 @@ static pare_status check_options(cli *c, const run_opts *o)
 {
     const bool text = o->texts.n || o->prompts, calls = o->oracle || o->plan;
     const bool sample = o->mode == PARE_LENGTH_SAMPLE, poly = o->attention == RUN_ATTENTION_POLY;
-    const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
+    const bool arrays = c->out || o->f64 || o->trace || o->distance,
+               writes = o->texts.n > 1 || o->prompts;
     const bool one = o->tokens == 0 || arrays || calls;
     const bool program =
         strncmp(o->backend, "pipe:", 5) == 0 || strncmp(o->backend, "onnx:", 5) == 0;
@@ -201,6 +220,8 @@ static pare_status check_options(cli *c, const run_opts *o)
         {"timeout", calls && program, "--backend pipe:COMMAND or onnx:FILE"},
         {"eps", sample || o->mode == PARE_LENGTH_PAPER, "--mode sample or --mode paper"},
         {"delta", sample, "--mode sample"},
+        {"distance", !o->f64 && !calls && !poly,
+         "the fast engine (without --f64, --oracle, --plan, --attention poly)"},
         {"engine", !o->f64 && !calls, "the fast engine (without --f64, --oracle, --plan)"},
         {0},
     };
@@ -254,6 +275,7 @@ static pare_status one_pass(cli *c, run_state *s)
     }
     if (!st) st = forward_all(c, s, s->layers || s->o->trace ? &trace : NULL);
     if (!st) st = t.st;
+    if (!st && s->o->distance) st = prove_distance(c, s);
     if (!st && s->o->trace)
         cli_note(c, "wrote %zu arrays into the folder %s", t.files, s->o->trace);
     pare_oracle_free(&s->oracle);
@@ -280,7 +302,8 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
     if (!st && o->plan) st = run_read_plan(c, &s, &own);
     /* One pass that is written has the bits of the engine that certificates speak of, which reads
      * numbers, and so do small calls. */
-    const bool reads = o->texts.n || o->prompts, writes = c->out || o->trace || o->tokens == 0;
+    const bool reads = o->texts.n || o->prompts,
+               writes = c->out || o->trace || o->distance || o->tokens == 0;
     c->packed =
         o->engine == CLI_ENGINE_INT8 || (reads && !writes && !o->oracle && !o->plan && !o->f64);
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
@@ -296,7 +319,8 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
                            why);
         else if (why && (st = cli_only(c, "temperature,top-p", false, "a language model")))
             ;
-        else if (text && !why && o->tokens && !c->out && !o->f64 && !o->trace && !o->oracle)
+        else if (text && !why && o->tokens && !c->out && !o->f64 && !o->distance && !o->trace &&
+                 !o->oracle)
             st = run_generate(c, &s);
         else
             st = one_pass(c, &s);
@@ -343,6 +367,8 @@ int cmd_run(int argc, char **argv)
          .help = "compute in double precision instead of single precision"},
         {.name = "engine", .kind = OPT_CHOICE, .to = &o.engine, .metavar = "ENGINE",
          .help = "what products are computed in", .choices = cli_engine_words, .choice_help = cli_engine_help},
+        {.name = "distance", .kind = OPT_FLAG, .to = &o.distance, .rare = true,
+         .help = "also prove how far the outputs are from the exact function of the weights, on these inputs: what the engine's rounding has cost"},
         {.name = "trace", .kind = OPT_TEXT, .to = &o.trace, .metavar = "DIR", .rare = true,
          .help = "also write the activations of every layer into this folder, as .npy arrays"},
         {.name = "attention", .kind = OPT_CHOICE, .to = &o.attention, .metavar = "KIND", .rare = true,

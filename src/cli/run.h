@@ -18,6 +18,7 @@ typedef struct run_opts {
     pare_sample_opts sample;
     bool f64;
     size_t engine;    /* a cli_engine_kind */
+    bool distance;    /* of the outputs from the exact function */
     size_t attention; /* a run_attention */
     double tolerance; /* of the range of the values, --attention poly */
     size_t oracle;    /* tokens of the engine; 0: attention is our own */
@@ -43,11 +44,11 @@ typedef struct run_state {
     pare_text_notes notes; /* of the file of prompts */
     pare_inputs set;       /* usually one */
     size_t ndim, shape[4];
-    size_t rows, cols; /* of all outputs together */
-    void *out;         /* rows x cols, f32 or f64 */
-    size_t nonfinite;  /* numbers of it that are nan or infinite */
-    double ms;
-    run_layer *layers; /* by block; NULL: no attention of kind poly in f32 */
+    size_t rows, cols;   /* of all outputs together */
+    void *out;           /* rows x cols, f32 or f64 */
+    size_t nonfinite;    /* numbers of it that are nan or infinite */
+    double ms, distance; /* distance: with --distance */
+    run_layer *layers;   /* by block; NULL: no attention of kind poly in f32 */
     pare_ranks *ranks;
     pare_oracle oracle;         /* --oracle */
     pare_oracle_caps engine;    /* that is asked for */

@@ -118,6 +118,11 @@ void run_print(const cli *c, const run_state *s)
             buf);
     out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(buf, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
+    if (s->o->distance) {
+        char bound[40];
+        out_row("rounding", "no output is further than %s from the exact function, proven",
+                pare_ub_format(bound, pare_ub_exact(s->distance), 3));
+    }
     if (shows_likeliest(s)) {
         top_entry top[MOST_CLASS];
         const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
@@ -172,7 +177,9 @@ pare_status run_print_json(cli *c, const run_state *s)
             if (!ok) cJSON_Delete(number);
         }
     }
-    return out_json(c, root,
-                    ok && run_json_poly(root, s) && run_json_length(root, s) &&
-                        pare_json_add_record(root, "time_ms", "run:g", s->ms));
+    return out_json(
+        c, root,
+        ok && run_json_poly(root, s) && run_json_length(root, s) &&
+            (!s->o->distance || pare_json_add_record(root, "engine", "distance:n", s->distance)) &&
+            pare_json_add_record(root, "time_ms", "run:g", s->ms));
 }

@@ -40,3 +40,20 @@ refuse run q8.st --input t.npy --engine int8 --f64
 refuse run q8.st --input t.npy --engine int8 --oracle 8
 refuse eval q8.st --data t.npy --engine int8 --f64
 refuse eval m.st --data t.npy --engine int8
+# What the rounding has cost, proven after the fact: no less than what is seen, and hardly more.
+pare run q8.st --input t.npy -q -f --json --distance > d32.json
+pare run q8.st --input t.npy -q -f -o int8.npy --json --engine int8 --distance > d8.json
+pare run q8.st --input t.npy --engine int8 --distance -q | grep -oE '^rounding .* exact function, proven' | sed -E 's/than [0-9.e-]+/than N/'
+python3 - <<'END'
+import json, struct
+def read(path, kind):
+    b = open(path, 'rb').read()
+    at = 10 + struct.unpack('<H', b[8:10])[0]
+    return [v for v, in struct.iter_unpack(kind, b[at:])]
+d32, d8 = (json.load(open(f))['engine']['distance'] for f in ('d32.json', 'd8.json'))
+import os
+os.system('pare run q8.st --input t.npy --f64 -q -f -o f64.npy > log')
+seen = max(abs(a - b) for a, b in zip(read('f64.npy', '<d'), read('int8.npy', '<f')))
+print('int8:', seen <= d8 * (1 + 1e-9) and d8 <= 1.1 * seen, ' f32 is', 'nearer' if d32 < d8 / 100 else 'not nearer')
+END
+refuse run q8.st --input t.npy --distance --f64
