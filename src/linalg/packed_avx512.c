@@ -26,36 +26,55 @@ PARE_INLINE PARE_VNNI __m512i broadcast_four(const int8_t *q)
     return _mm512_set1_epi32(word);
 }
 
+/* Codes of eight inputs of a panel: inputs 0 to 3 of 16 outputs each, and 4 to 7. */
+typedef struct codes8 {
+    __m512i a0, a1, b0, b1;
+} codes8;
+
+PARE_INLINE PARE_VNNI codes8 load_codes(const uint8_t *at, bool nibbles)
+{
+    const __m512i low = _mm512_set1_epi8(15);
+    codes8 c;
+    c.a0 = _mm512_loadu_si512(at);
+    c.a1 = _mm512_loadu_si512(at + 64);
+    if (nibbles) {
+        c.b0 = _mm512_and_si512(_mm512_srli_epi16(c.a0, 4), low);
+        c.b1 = _mm512_and_si512(_mm512_srli_epi16(c.a1, 4), low);
+        c.a0 = _mm512_and_si512(c.a0, low);
+        c.a1 = _mm512_and_si512(c.a1, low);
+    } else {
+        c.b0 = _mm512_loadu_si512(at + 128);
+        c.b1 = _mm512_loadu_si512(at + 192);
+    }
+    return c;
+}
+
+PARE_INLINE PARE_VNNI void add_eight(__m512i sum[LINES], const codes8 *c, const int8_t *q)
+{
+    const __m512i x = broadcast_four(q), x4 = broadcast_four(q + 4);
+    sum[0] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum[0], c->a0, x), c->b0, x4);
+    sum[1] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum[1], c->a1, x), c->b1, x4);
+}
+
 /* sum += the products of n inputs, eight at a time: `rows` rows and one panel, or one row and
  * `panels`. */
 PARE_INLINE PARE_VNNI void group_sums(__m512i sum[MOST][LINES], const uint8_t *codes,
                                       size_t panel_bytes, const int8_t *q, size_t ldq, size_t n,
                                       size_t rows, size_t panels, bool nibbles)
 {
-    const __m512i low = _mm512_set1_epi8(15);
-    for (size_t i = 0; i < n; i += 8, codes += (nibbles ? 4 : 8) * PARE_PANEL)
+    for (size_t i = 0; i < n; i += 8, codes += (nibbles ? 4 : 8) * PARE_PANEL) {
+        if (panels == 1) {
+            const codes8 c = load_codes(codes, nibbles);
 #pragma GCC unroll 16
-        for (size_t e = 0; e < panels; e++) {
-            const uint8_t *const at = codes + e * panel_bytes;
-            __m512i c[LINES], d[LINES]; /* inputs 0 to 3, and 4 to 7 */
-#pragma GCC unroll 2
-            for (size_t l = 0; l < LINES; l++) {
-                c[l] = _mm512_loadu_si512(at + 64 * l);
-                d[l] = nibbles ? _mm512_and_si512(_mm512_srli_epi16(c[l], 4), low)
-                               : _mm512_loadu_si512(at + 4 * PARE_PANEL + 64 * l);
-                if (nibbles) c[l] = _mm512_and_si512(c[l], low);
-            }
+            for (size_t r = 0; r < rows; r++) add_eight(sum[r], &c, q + r * ldq + i);
+        } else {
 #pragma GCC unroll 16
-            for (size_t r = 0; r < rows; r++) {
-                const __m512i x = broadcast_four(q + r * ldq + i);
-                const __m512i x4 = broadcast_four(q + r * ldq + i + 4);
-#pragma GCC unroll 2
-                for (size_t l = 0; l < LINES; l++) {
-                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], c[l], x);
-                    sum[r + e][l] = _mm512_dpbusd_epi32(sum[r + e][l], d[l], x4);
-                }
+            for (size_t e = 0; e < panels; e++) {
+                const codes8 c = load_codes(codes + e * panel_bytes, nibbles);
+                add_eight(sum[e], &c, q + i);
             }
         }
+    }
 }
 
 PARE_INLINE PARE_VNNI void int8_tile(const packed_job *j, size_t row, size_t rows, size_t panel,
