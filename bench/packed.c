@@ -3,7 +3,7 @@
  *
  *   bench/packed                            random models of the shapes of stories15M and MiniLM
  *   bench/packed generate MODEL ENGINE      } a peer of bench/peers/turns.py: one such measurement
- *   bench/packed encode MODEL ENGINE TOKENS } of a file, whenever it is asked for
+ *   bench/packed encode MODEL ENGINE TOKENS } of a file, whenever it is asked for (and THREADS)
  *   bench/packed quantize MODEL BITS GROUP OUT      such a file, to nearest, of a file or of a random
  *                                                   model ("llama", "bert"); 32 bits: as it is
  *
@@ -233,6 +233,7 @@ int main(int argc, char **argv)
     if (argc < 4) stop("what it does is in the first lines of bench/packed.c", NULL);
     prepare(&w, argv[2], strcmp(argv[1], "generate") == 0, argv[3],
             argc > 4 ? (size_t)strtoul(argv[4], NULL, 10) : SENTENCE);
+    if (argc > 5) w.exec.threads = atoi(argv[5]); /* of passes; a decoder has one */
     printf("pare-peer 1 pare-%s\n", argv[3]);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
