@@ -130,8 +130,9 @@ static bool same_range(const pare_width_range *a, const pare_width_range *b)
     return a->least == b->least && a->most == b->most && a->sum == b->sum && a->n == b->n;
 }
 
-/* Whether the cut has every width and every attention layer of the model, and no fewer weights. */
-static bool is_uncut(const pare_model *m, const pare_model *small)
+/* Whether the cut has every width and every attention layer of the model, and no fewer weights; in a folder
+ * biases that went on the way come back as zeros. */
+static bool is_uncut(const pare_model *m, const pare_model *small, bool as_folder)
 {
     pare_model_shape a, b;
     pare_model_shape_of(&a, m);
@@ -139,7 +140,7 @@ static bool is_uncut(const pare_model *m, const pare_model *small)
     return same_range(&a.stream, &b.stream) && same_range(&a.qk, &b.qk) &&
            same_range(&a.values, &b.values) && same_range(&a.hidden, &b.hidden) &&
            a.exact == b.exact && a.replaced == b.replaced &&
-           a.attention + a.ffn + a.rest <= b.attention + b.ffn + b.rest;
+           (as_folder || a.attention + a.ffn + a.rest <= b.attention + b.ffn + b.rest);
 }
 
 pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction)
@@ -148,7 +149,7 @@ pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction
     o.prover = pare_prover_of(reduction);
     const bool shapes = o.kind == PARE_REDUCE_WIDTH || o.kind == PARE_REDUCE_DEPTH ||
                         o.kind == PARE_REDUCE_ONE_LAYER;
-    if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small))
+    if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small, o.folder))
         return pare_fail(r->err, PARE_ERR_PROMISE,
                          "nothing to cut: this leaves every width and every layer as it is; "
                          "nothing was written");
