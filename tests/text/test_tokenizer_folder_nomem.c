@@ -30,9 +30,8 @@ static pare_status make_bpe(cJSON **out, pare_arena *a, const char **notes, pare
     static const char vocab[] = "{\"a\":0,\"b\":1,\"ab\":2,\"<s>\":3,\"</s>\":4}";
     static const char merges[] = "#version: 0.2\na b\n";
     const pare_tokenizer_config c = {.class = "RobertaTokenizer"};
-    (void)notes;
     return pare_json_of_bpe(out, a, (pare_piece){vocab, sizeof vocab - 1},
-                            (pare_piece){merges, sizeof merges - 1}, &c, err);
+                            (pare_piece){merges, sizeof merges - 1}, &c, notes, err);
 }
 
 static pare_status make_sentencepiece(cJSON **out, pare_arena *a, const char **notes, pare_err *err)
