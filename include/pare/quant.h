@@ -30,7 +30,7 @@ typedef struct pare_quant_opts {
     double embedding_bits;  /* of embeddings, positions and output heads; 0: as `bits` */
     size_t group;           /* weights of a row that share a scale; 0: the whole row; RTN, GPTQ */
     bool affine;            /* an offset for every group as well; RTN, GPTQ */
-    size_t max_bytes;       /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
+    size_t max_bytes;       /* of the file: bits are allocated to the matrices; 0: `bits` for all */
     pare_dtype dtype;       /* of weights that stay numbers; 0: as in the input */
     uint64_t seed;          /* TRELLIS: of the random tables */
     size_t state_bits;      /* TRELLIS: 2^11 to 2^16 states; one more takes twice the time; 0: 15 */

@@ -150,9 +150,8 @@ pare_status pare_progress(const pare_exec *x, const char *what, uint64_t done, u
 
 pare_exec pare_exec_silent(const pare_exec *x)
 {
-    return (pare_exec){.threads = x ? x->threads : 1,
-                       .stop = x ? x->stop : NULL,
-                       .int8 = x && x->int8};
+    return (pare_exec){
+        .threads = x ? x->threads : 1, .stop = x ? x->stop : NULL, .int8 = x && x->int8};
 }
 
 int pare_cores(void)

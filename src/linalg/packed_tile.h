@@ -12,6 +12,7 @@
 #include "packed.h"
 
 typedef int ivec __attribute__((vector_size(VEC * sizeof(int)), aligned(4), may_alias));
+typedef unsigned uvec __attribute__((vector_size(VEC * sizeof(unsigned)), aligned(4), may_alias));
 typedef unsigned short hvec
     __attribute__((vector_size(VEC * sizeof(short)), aligned(2), may_alias));
 
@@ -51,7 +52,7 @@ VEC_INLINE vec packed_half(const uint8_t *at, packed_kind kind)
 #endif
     if (kind == PACKED_BF16) return (vec)(h << 16);
     const vec size = (vec)((h & 0x7fff) << 13) * vec_set(0x1p112f);
-    return (vec)((ivec)size | (h & 0x8000) << 16);
+    return (vec)((ivec)size | (ivec)((uvec)(h & 0x8000) << 16));
 #endif
 }
 

@@ -324,13 +324,12 @@ static pare_status forward(void *out, pare_dtype t, const pare_model *m, const p
     const size_t threads = exec ? (size_t)exec->threads : 1;
     scratch own = {0};
     external_attention external = {.attender = by};
-    pass p = {.m = m,
-              .layout = layout,
-              .trace = trace,
-              .external = by ? &external : NULL,
-              .ctx = {.work = {.exec = exec, .err = err},
-                      .scratch = &own,
-                      .int8 = exec && exec->int8}};
+    pass p = {
+        .m = m,
+        .layout = layout,
+        .trace = trace,
+        .external = by ? &external : NULL,
+        .ctx = {.work = {.exec = exec, .err = err}, .scratch = &own, .int8 = exec && exec->int8}};
     chunks all = {.p = &p, .in = in, .out = out, .t = t};
     const bool traced = trace && trace->fn; /* a trace shows whole batches */
     pare_graph graph;

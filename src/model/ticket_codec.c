@@ -122,6 +122,17 @@ const char *pare_coded_suffix(const pare_coded *c)
     return pare_coded_suffixes[ticket_head(c->data).kind == PARE_CODED_GROUPS];
 }
 
+static ticket_expand_fn *const expanders[] = {
+    [PARE_CODED_FACTORED] = ticket_expand_factored, [PARE_CODED_IDENTITY] = ticket_expand_identity,
+    [PARE_CODED_POPUP] = ticket_expand_popup,       [PARE_CODED_RELU] = ticket_expand_factored,
+    [PARE_CODED_TRELLIS] = ticket_expand_trellis,   [PARE_CODED_GROUPS] = coded_expand_groups,
+    [PARE_CODED_SEEDS] = coded_expand_seeds};
+
+static ticket_expand_fn *expander_of(size_t kind)
+{
+    return kind < sizeof expanders / sizeof *expanders ? expanders[kind] : NULL;
+}
+
 pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
                               const uint8_t *data, size_t bytes, size_t most, pare_err *err)
 {
@@ -150,17 +161,7 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
         return pare_fail(err, PARE_ERR_INPUT,
                          "identities of %zu x %zu: more entries than a file of this size can hold",
                          h.rows, h.cols);
-    static ticket_expand_fn *const expanders[] = {[PARE_CODED_FACTORED] = ticket_expand_factored,
-                                                  [PARE_CODED_IDENTITY] = ticket_expand_identity,
-                                                  [PARE_CODED_POPUP] = ticket_expand_popup,
-                                                  [PARE_CODED_RELU] = ticket_expand_factored,
-                                                  [PARE_CODED_TRELLIS] = ticket_expand_trellis,
-                                                  [PARE_CODED_GROUPS] = coded_expand_groups,
-                                                  [PARE_CODED_SEEDS] = coded_expand_seeds};
-    const size_t kind = (size_t)h.kind;
-    ticket_expand_fn *const expand =
-        kind < sizeof expanders / sizeof *expanders ? expanders[kind] : NULL;
-    if (!expand)
+    if (!expander_of((size_t)h.kind))
         return pare_fail(err, PARE_ERR_INPUT, "a ticket of kind %d: not one of this program",
                          (int)h.kind);
     if (head) *head = h;
@@ -169,7 +170,8 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
                               bytes - TICKET_HEADER_BYTES - TICKET_CHECKSUM_BYTES};
     pare_arena *const scratch = pare_arena_new();
     float *to = NULL;
-    const pare_status st = scratch ? expand(&to, a, &h, &body, scratch, err) : pare_no_memory(err);
+    const pare_status st = scratch ? expander_of((size_t)h.kind)(&to, a, &h, &body, scratch, err)
+                                   : pare_no_memory(err);
     pare_arena_free(scratch);
     if (st) return st;
     *out = (pare_weight){PARE_F32, h.rows, h.cols, to};

@@ -2,7 +2,7 @@
  *
  * The order is that of the file. Second moments of the rows that enter a matrix are those of the
  * model as it is by then, with the matrices before it quantized. */
-#include "deal_bits.h"
+#include "allocate_bits.h"
 #include "encode.h"
 #include "linalg/matrix.h"
 #include "model/feedback.h"
@@ -27,10 +27,10 @@ typedef struct maker {
     pare_coded *coded;
     pare_quant_report *r;
     size_t capacity, ncoded;
-    double total;       /* weights */
-    pare_arena *own;    /* of what only the making needs */
-    quant_dealt *dealt; /* with a budget: the bits of each matrix; NULL: the options' */
-    size_t ndealt;
+    double total;               /* weights */
+    pare_arena *own;            /* of what only the making needs */
+    quant_allocated *allocated; /* with a budget: the bits of each matrix; NULL: the options' */
+    size_t nallocated;
     output_gradients gradients; /* with inputs to fit to */
     /* Moments of the place they were last taken at: q, k and v share one. */
     pare_arena *arena;
@@ -75,9 +75,9 @@ size_t quant_number_bytes(const pare_weight *w, pare_dtype precision)
 
 static quant_choice choice_of(const maker *k, const char *name, const pare_weight *w)
 {
-    for (size_t i = 0; k->dealt && i < k->ndealt; i++)
-        if (strcmp(k->dealt[i].name, name) == 0) return k->dealt[i].c;
-    if (k->dealt) return (quant_choice){0};
+    for (size_t i = 0; k->allocated && i < k->nallocated; i++)
+        if (strcmp(k->allocated[i].name, name) == 0) return k->allocated[i].c;
+    if (k->allocated) return (quant_choice){0};
     return quant_choose(k->o, name, w, quant_number_bytes(w, k->m->precision));
 }
 
@@ -297,9 +297,9 @@ static pare_status make_all(maker *k, pare_err *err)
     if (feeds_back && k->m->embedding.ids)
         st = output_gradients_of(&k->gradients, k->own, k->m, k->o->fit, k->o->seed, k->exec, err);
     if (!st && k->o->max_bytes)
-        st = quant_deal_bits(&k->dealt, &k->ndealt, k->own, k->before, k->o,
-                             feeds_back ? feedback_share : NULL, k,
-                             pare_step(&steps, "deal out the bits", 1), err);
+        st = quant_allocate_bits(&k->allocated, &k->nallocated, k->own, k->before, k->o,
+                                 feeds_back ? feedback_share : NULL, k,
+                                 pare_step(&steps, "allocate the bits", 1), err);
     k->taken = false; /* moments of the model as it was */
     if (!st) st = pare_model_each_weight(k->m, count_weight, k, err);
     if (st) return st;

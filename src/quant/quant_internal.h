@@ -1,4 +1,4 @@
-/* quant_internal.h - a model whose matrices are integers with scales: made, and its bits dealt out.
+/* quant_internal.h - a model whose matrices are integers with scales: made, and its bits allocated.
  * Private to src/quant and src/plan. */
 #ifndef PARE_QUANT_QUANT_INTERNAL_H
 #define PARE_QUANT_QUANT_INTERNAL_H

@@ -318,7 +318,7 @@ static void half_precision_is_exact(void **state)
     kernel k[4];
     const size_t variants = kernels(k), rows = 1 << 10, cols = 64;
     uint16_t *const h = malloc(rows * cols * sizeof *h);
-    float *const y = malloc(2 * rows * sizeof *y);
+    float *const y = calloc(2 * rows, sizeof *y);
     pare_err err = {0};
     for (size_t i = 0; i < rows * cols; i++) h[i] = (uint16_t)i;
     for (int bf16 = 0; bf16 < 2; bf16++) {

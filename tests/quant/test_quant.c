@@ -1,4 +1,4 @@
-/* Tests src/quant/{quant,deal_bits,encode}.c: what becomes of a model, its bytes, and the inputs
+/* Tests src/quant/{quant,allocate_bits,encode}.c: what becomes of a model, its bytes, and the inputs
  * that weight the errors. */
 #include "base/array.h"
 #include "data/evaluate.h"
@@ -139,7 +139,7 @@ static void dealt_bits_do_better_than_the_same_for_all(void **state)
     stage s;
     pare_quant_report r;
     pare_err err = {0};
-    double same, dealt;
+    double same, allocated;
     open_stage(&s, PARE_RANDOM_GPT, 12);
     /* half of the matrices hardly matter */
     float *const wo = (float *)s.m->blocks[0].attn.wo.data;
@@ -154,12 +154,12 @@ static void dealt_bits_do_better_than_the_same_for_all(void **state)
     o.bits = 0;
     g = make(&s, &r, &o, NULL);
     assert_true(saved_bytes(&s, g) <= o.max_bytes);
-    assert_ok(pare_output_error(&dealt, s.m, g, &s.set, s.a, NULL, &err), &err);
+    assert_ok(pare_output_error(&allocated, s.m, g, &s.set, s.a, NULL, &err), &err);
     for (size_t i = 0; i < r.n; i++)
         if (strcmp(r.matrix[i].name, "blocks.0.attn.wo") == 0) assert_le(r.matrix[i].bits, 3);
     pare_model_free(g);
-    print_message("outputs change by %.4f, with 4 bits for all %.4f\n", dealt, same);
-    assert_le(dealt, 0.9 * same);
+    print_message("outputs change by %.4f, with 4 bits for all %.4f\n", allocated, same);
+    assert_le(allocated, 0.9 * same);
     close_stage(&s);
 }
 

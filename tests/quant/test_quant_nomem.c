@@ -1,4 +1,4 @@
-/* Tests src/quant/{quant,deal_bits,rtn,gptq,encode,trellis}.c when memory is out: a status, no leak, no model. */
+/* Tests src/quant/{quant,allocate_bits,rtn,gptq,encode,trellis}.c when memory is out: a status, no leak, no model. */
 #include "fail_alloc.h"
 #include "pare_test.h"
 #include "quant/quant_internal.h"

@@ -134,11 +134,20 @@ static void no_seed_comes_nearer_than_the_one_that_is_taken(void **state)
     }
 }
 
+/* Of the k-th instruction set; NULL where this machine lacks it. */
+static seedlm_scan_fn *scan_of(int k)
+{
+#if defined(__x86_64__)
+    if (k == 1 && simd_best() >= SIMD_AVX2) return seedlm_avx2;
+    if (k == 2 && simd_best() >= SIMD_AVX512) return seedlm_avx512;
+#endif
+    return k == 0 ? seedlm_portable : NULL;
+}
+
 static void every_instruction_set_finds_the_same_spans(void **state)
 {
     (void)state;
     enum { N = 8, P = 3, MOST = SEEDLM_TILE * SEEDLM_LANES * SEEDLM_TOGETHER };
-    seedlm_scan_fn *scans[] = {seedlm_portable, NULL, NULL};
     static seedlm_hit hit[3][MOST];
     static const float least[SEEDLM_TOGETHER] = {6, 10, 14, 30};
     const seedlm_scan s = {.shape = {N, P},
@@ -147,19 +156,16 @@ static void every_instruction_set_finds_the_same_spans(void **state)
                            .w = normal(SEEDLM_TOGETHER * N, 3),
                            .least = least};
     size_t n[3] = {0};
-#if defined(__x86_64__)
-    if (simd_best() >= SIMD_AVX2) scans[1] = seedlm_avx2;
-    if (simd_best() >= SIMD_AVX512) scans[2] = seedlm_avx512;
-#endif
     for (int k = 0; k < 3; k++) {
-        if (!scans[k]) continue;
-        const size_t all = scans[k](hit[k], &s);
+        seedlm_scan_fn *const scan = scan_of(k);
+        if (!scan) continue;
+        const size_t all = scan(hit[k], &s);
         for (size_t i = 0; i < all; i++) /* those on the edge are anybody's */
             if (hit[k][i].share > least[hit[k][i].block] + 1e-3f) hit[k][n[k]++] = hit[k][i];
         assert_true(n[k] > 100 && n[k] < MOST && n[k] == n[0]);
     }
     for (int k = 1; k < 3; k++)
-        for (size_t i = 0; scans[k] && i < n[0]; i++) { /* each list in its own order */
+        for (size_t i = 0; scan_of(k) && i < n[0]; i++) { /* each list in its own order */
             size_t j = 0;
             while (j < n[k] &&
                    (hit[k][j].block != hit[0][i].block || hit[k][j].seed != hit[0][i].seed))

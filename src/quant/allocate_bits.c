@@ -1,4 +1,4 @@
-/* deal_bits.c - how many bits each matrix gets where the file may have so many bytes.
+/* allocate_bits.c - how many bits each matrix gets where the file may have so many bytes.
  *
  * What the rounding of a matrix to b bits does to the outputs is measured once, with that matrix
  * alone rounded to PROBE_BITS, and follows its relative error e(b) from there:
@@ -12,7 +12,7 @@
  * else the mean square of what the outputs move by. */
 #include "base/support.h"
 #include "data/graph_data.h"
-#include "deal_bits.h"
+#include "allocate_bits.h"
 #include "encode.h"
 #include "linalg/matrix.h"
 #include "model/model_file.h"
@@ -40,7 +40,7 @@ typedef struct candidate {
     size_t nsteps, at; /* at: the step that it has now */
 } candidate;
 
-typedef struct dealer {
+typedef struct allocation {
     pare_arena *arena;
     const pare_quant_opts *o;
     pare_model *m; /* a clone, whose weights are exchanged */
@@ -50,12 +50,12 @@ typedef struct dealer {
     quant_feedback_fn *feedback; /* or NULL */
     void *self;
     pare_coded *coded; /* n, of the sizes of now; what is in them is not looked at */
-} dealer;
+} allocation;
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
 /* The choices of more bits than those before, each of which takes less than the numbers do. */
-static void list_steps(candidate *c, const dealer *d)
+static void list_steps(candidate *c, const allocation *d)
 {
     pare_quant_opts o = *d->o;
     const quant_bits range = quant_bits_of(o.method);
@@ -71,7 +71,7 @@ static void list_steps(candidate *c, const dealer *d)
 static pare_status add_candidate(void *self, const char *name, pare_weight *w, bool vector,
                                  pare_err *err)
 {
-    dealer *const d = self;
+    allocation *const d = self;
     if (!pare_has(w) || vector) return PARE_OK;
     if (d->n == d->capacity) {
         const size_t capacity = d->capacity ? 2 * d->capacity : 64;
@@ -97,7 +97,7 @@ static pare_status add_candidate(void *self, const char *name, pare_weight *w, b
 /* What plain rounding leaves of rows first, first + every, ... of the matrix: |E|^2 / |W|^2, and
  * all of it in `expanded` where that is not NULL and every is 1. */
 static pare_status round_rows(double *error, float **expanded, const candidate *c, size_t every,
-                              unsigned bits, const dealer *d, pare_arena *a, pare_err *err)
+                              unsigned bits, const allocation *d, pare_arena *a, pare_err *err)
 {
     const size_t rows = (c->was.rows + every - 1) / every, cols = c->was.cols;
     float *const w = pare_alloc(a, rows * cols, sizeof *w), *made = NULL;
@@ -128,7 +128,7 @@ static pare_status round_rows(double *error, float **expanded, const candidate *
 }
 
 /* |E|^2 / |W|^2 at that many bits. */
-static pare_status sample_error(double *error, const candidate *c, double bits, const dealer *d,
+static pare_status sample_error(double *error, const candidate *c, double bits, const allocation *d,
                                 pare_err *err)
 {
     if (quant_kind_of(d->o->method) !=
@@ -169,8 +169,8 @@ static pare_status output_loss(double *loss, const float *f, const float *g, siz
 }
 
 /* Adds to loss[k] what matrix k alone does to the outputs of one input. */
-static pare_status probe_input(double *loss, dealer *d, float *const *rounded, const pare_input *in,
-                               pare_arena *scratch, pare_err *err)
+static pare_status probe_input(double *loss, allocation *d, float *const *rounded,
+                               const pare_input *in, pare_arena *scratch, pare_err *err)
 {
     const size_t rows = pare_output_rows(d->m, in), cols = pare_model_outputs(d->m);
     const bool predicts =
@@ -195,7 +195,7 @@ static pare_status probe_input(double *loss, dealer *d, float *const *rounded, c
 }
 
 /* Losses at PROBE_BITS, over the square of the relative error there. */
-static pare_status probe_losses(double *slope, dealer *d, pare_arena *scratch, pare_err *err)
+static pare_status probe_losses(double *slope, allocation *d, pare_arena *scratch, pare_err *err)
 {
     float **const rounded = pare_alloc(scratch, d->n + 1, sizeof *rounded);
     double *const error = pare_alloc(scratch, d->n + 1, sizeof *error);
@@ -222,7 +222,7 @@ static pare_status probe_losses(double *slope, dealer *d, pare_arena *scratch, p
     return st;
 }
 
-static pare_status measure_losses(dealer *d, pare_err *err)
+static pare_status measure_losses(allocation *d, pare_err *err)
 {
     pare_arena *const scratch = pare_arena_new();
     double *const slope = pare_alloc(d->arena, d->n + 1, sizeof *slope);
@@ -245,7 +245,7 @@ static pare_status measure_losses(dealer *d, pare_err *err)
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* Of the file that has these bits. */
-static pare_status file_bytes(uint64_t *out, dealer *d, pare_err *err)
+static pare_status file_bytes(uint64_t *out, allocation *d, pare_err *err)
 {
     for (size_t k = 0; k < d->n; k++) {
         const candidate *const c = &d->list[k];
@@ -260,7 +260,7 @@ static pare_status file_bytes(uint64_t *out, dealer *d, pare_err *err)
 }
 
 /* Names and kinds of what will be in the file; the numbers beside them are rounded as they will be. */
-static pare_status lay_out(dealer *d, const pare_model *in, pare_err *err)
+static pare_status lay_out(allocation *d, const pare_model *in, pare_err *err)
 {
     uint8_t *const head = pare_alloc(d->arena, TICKET_HEADER_BYTES, 1);
     d->coded = pare_alloc(d->arena, d->n + 1, sizeof *d->coded);
@@ -276,7 +276,7 @@ static pare_status lay_out(dealer *d, const pare_model *in, pare_err *err)
 }
 
 /* The matrix whose next bit saves most loss for a byte, of those that may have one; n: none. */
-static size_t best_next(const dealer *d, const bool *full)
+static size_t best_next(const allocation *d, const bool *full)
 {
     size_t best = d->n;
     double most = -1;
@@ -290,7 +290,7 @@ static size_t best_next(const dealer *d, const bool *full)
     return best;
 }
 
-static pare_status spend(dealer *d, pare_err *err)
+static pare_status spend(allocation *d, pare_err *err)
 {
     const uint64_t budget = d->o->max_bytes;
     bool *const full = pare_alloc(d->arena, d->n + 1, sizeof *full);
@@ -312,11 +312,12 @@ static pare_status spend(dealer *d, pare_err *err)
     return st;
 }
 
-pare_status quant_deal_bits(quant_dealt **out, size_t *n, pare_arena *a, const pare_model *in,
-                            const pare_quant_opts *o, quant_feedback_fn *feedback, void *self,
-                            const pare_exec *exec, pare_err *err)
+pare_status quant_allocate_bits(quant_allocated **out, size_t *n, pare_arena *a,
+                                const pare_model *in, const pare_quant_opts *o,
+                                quant_feedback_fn *feedback, void *self, const pare_exec *exec,
+                                pare_err *err)
 {
-    dealer d = {.arena = a, .o = o, .feedback = feedback, .self = self, .exec = exec};
+    allocation d = {.arena = a, .o = o, .feedback = feedback, .self = self, .exec = exec};
     pare_status st = pare_model_clone(&d.m, in, err);
     if (!st) st = pare_model_each_weight(d.m, add_candidate, &d, err);
     if (!st) st = measure_losses(&d, err);
@@ -326,7 +327,7 @@ pare_status quant_deal_bits(quant_dealt **out, size_t *n, pare_arena *a, const p
     *out = st ? NULL : pare_alloc(a, d.n + 1, sizeof **out);
     if (!st && !*out) st = pare_no_memory(err);
     for (size_t k = 0; !st && k < d.n; k++)
-        (*out)[k] = (quant_dealt){d.list[k].name, d.list[k].step[d.list[k].at]};
+        (*out)[k] = (quant_allocated){d.list[k].name, d.list[k].step[d.list[k].at]};
     pare_model_free(d.m);
     return st;
 }
