@@ -400,7 +400,7 @@ pare_status trellis_matrix(pare_coded *coded, float **expanded, pare_arena *a,
     if (job->state_bits) e.t.state_bits = job->state_bits;
     /* An error of 4.6 deviations costs the most that there is, half of that with each shift: finer
      * costs would take all states for equally bad where a weight is far out. */
-    e.shift = (e.t.eighths > 40 ? 1 : 0) + (job->worth || job->each_row ? 1 : 0);
+    e.shift = (e.t.eighths > 40 ? 1u : 0u) + (job->worth || job->each_row ? 1u : 0u);
     pare_status st = trellis_check(&e.t, err);
     if (st) return st;
     pare_arena *const scratch = pare_arena_new();
