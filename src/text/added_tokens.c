@@ -10,7 +10,9 @@ static int by_content(const void *x, const void *y)
     const pare_added_token *const a = x, *const b = y;
     const size_t n = a->content.n < b->content.n ? a->content.n : b->content.n;
     const int order = memcmp(a->content.s, b->content.s, n);
-    return order ? order : (a->content.n > b->content.n) - (a->content.n < b->content.n);
+    if (order) return order;
+    if (a->content.n != b->content.n) return a->content.n < b->content.n ? -1 : 1;
+    return (a->id > b->id) - (a->id < b->id);
 }
 
 void pare_added_tokens_index(pare_added_tokens *t)
@@ -37,14 +39,16 @@ static size_t first_not_below(const pare_added_tokens *t, size_t from, size_t to
     return from;
 }
 
-/* The longest token at the begin of s, or NULL: the range of those that agree so far shrinks byte
- * by byte. */
+/* The longest token at the begin of s, or NULL; of several with the same content that of the lowest id. The
+ * range of those that agree so far shrinks byte by byte. */
 static const pare_added_token *longest_at(const pare_added_tokens *t, const char *s, size_t n)
 {
     const pare_added_token *best = NULL;
     size_t from = t->begins[(uint8_t)s[0]], to = t->begins[(uint8_t)s[0] + 1];
     for (size_t depth = 1; from < to; depth++) {
-        if (t->v[from].content.n == depth) best = &t->v[from++];
+        if (t->v[from].content.n == depth) best = &t->v[from];
+        while (from < to && t->v[from].content.n == depth) from++; /* the same content, other ids */
+        if (from == to) break;
         if (depth == n) break;
         const unsigned c = (uint8_t)s[depth];
         from = first_not_below(t, from, to, depth, c);

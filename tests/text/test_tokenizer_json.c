@@ -169,6 +169,13 @@ static void models_make_the_ids_that_follow_from_their_vocabulary(void **state)
          "\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":2}},\"post_processor\":{"
          "\"type\":\"BertProcessing\",\"cls\":[\"<s>\",1],\"sep\":[\"<s>\",1]}}",
          "a<x>a", "1 2 3 2 1 -> a a"},
+        /* of several added tokens with the same content that of the lowest id is found */
+        {"{\"added_tokens\":[{\"id\":3,\"content\":\"<x>\"},{\"id\":1,\"content\":\"<x>\"},{\"id\":"
+         "2,"
+         "\"content\":\"<x>\"}],\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"u\",\"vocab\":{"
+         "\"u\":0,"
+         "\"a\":4}}}",
+         "<x>a<x>", "1 4 1 -> <x> a <x>"},
         /* RoBERTa: the ids of npm's tokenizers; the mask takes the blank before it */
         {"{\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"special\":true},{\"id\":2,\"content\":"
          "\"</"
