@@ -398,7 +398,8 @@ static pare_status add_tokens(cJSON *root, const model *m, const family *f,
     cJSON_ArrayForEach(token, list)
     {
         id = cJSON_GetObjectItemCaseSensitive(token, "id");
-        if (there && id && id->valuedouble < (double)m->n) there[(size_t)id->valuedouble] = true;
+        if (there && id && id->valuedouble >= 0 && id->valuedouble < (double)m->n)
+            there[(size_t)id->valuedouble] = true;
     }
     cJSON_ArrayForEach(id, ids)
     {

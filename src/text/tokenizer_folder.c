@@ -175,6 +175,11 @@ static pare_status add_special(cJSON *single, cJSON *special, const cJSON *ids, 
     if (!cJSON_IsNumber(id))
         return pare_fail(err, PARE_ERR_INPUT,
                          "the special token \"%.60s\" is not in the vocabulary", token);
+    if (!(id->valuedouble >= 0 && id->valuedouble < 0x1p31))
+        return pare_fail(
+            err, PARE_ERR_INPUT,
+            "the special token \"%.60s\" has the id %g: from 0 to 2147483647 are possible", token,
+            id->valuedouble);
     cJSON *const part = pare_json_add_object(single, NULL);
     bool ok = part && pare_json_add_record(part, "SpecialToken", "id:s", token);
     if (ok && !get(special, token)) {

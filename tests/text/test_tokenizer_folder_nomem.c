@@ -213,6 +213,26 @@ static void memory_that_fails_is_said(void **state)
     }
 }
 
+static void special_tokens_without_a_possible_id_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"{\"a\":0,\"<s>\":1,\"</s>\":-8}",
+                                        "{\"<s>\":8e29,\"</s>\":2}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        pare_arena *const a = pare_arena_new();
+        cJSON *root = NULL;
+        const char *notes = NULL;
+        pare_err err = {0};
+        const pare_tokenizer_config c = {.class = "RobertaTokenizer"};
+        assert_int_equal(pare_json_of_bpe(&root, a, (pare_piece){wrong[i], strlen(wrong[i])},
+                                          (pare_piece){"a a\n", 4}, &c, &notes, &err),
+                         PARE_ERR_INPUT);
+        assert_contains(err.msg, "has the id");
+        assert_null(root);
+        pare_arena_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +240,7 @@ int main(void)
         cmocka_unit_test(a_model_cut_anywhere_is_refused_or_read),
         cmocka_unit_test(what_is_no_file_of_the_class_is_refused),
         cmocka_unit_test(added_tokens_without_an_id_are_refused),
+        cmocka_unit_test(special_tokens_without_a_possible_id_are_refused),
         cmocka_unit_test(memory_that_fails_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
