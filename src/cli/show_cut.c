@@ -379,7 +379,7 @@ void show_results(const cli *c, const pare_reduction *r)
     if (c->verbose && isinf(r->cert.f64_radius) && !isinf(r->cert.proven))
         out_row("", "proven in double-double alone: in f64 nothing could be proven of these "
                     "outputs, so that "
-                    "the self-check by the f64 pass says nothing");
+                    "the self-check by the f64 pass cannot fail");
     print_near(c, r);
     print_everywhere(c, r);
     print_new_inputs(&r->cert);
