@@ -98,9 +98,6 @@ static pare_status add_pass(collector *c, pare_err *err)
         const float *const g = c->grad + slot->offset;
         if (slot->vector) continue;
         output_gradient *const to = &c->out->of[k++];
-        double sum = 0;
-        for (size_t i = 0; i < slot->rows * slot->cols; i++) sum += (double)g[i] * (double)g[i];
-        to->square += c->share * sum;
         if (to->moments.v) st = add_moments(&to->moments, g, slot->rows, c->share, err);
         for (size_t i = 0; to->row && i < slot->rows * slot->cols; i++)
             to->row[i / slot->cols] += c->share * (double)g[i] * (double)g[i];

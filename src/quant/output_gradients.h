@@ -15,7 +15,6 @@
 typedef struct output_gradient {
     const char *name;
     size_t rows, cols;
-    double square; /* E |dW|^2, all entries of W; per input */
     pare_mat
         moments; /* of the embedding: E sum of g g^T over its rows g, cols x cols; else v NULL */
     double *row; /* with moments: E |g|^2 of each row */

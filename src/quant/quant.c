@@ -192,17 +192,22 @@ static pare_status measure_errors(pare_quant_matrix *to, const pare_mat *w, cons
     return st;
 }
 
-/* What the errors of the rows of an embedding are worth: as much as the outputs felt of them, but no
- * row is worth nothing, because tokens that the inputs do not have occur in others. */
-static const double *row_worths(const maker *k, const char *name, size_t rows, pare_arena *scratch)
+/* How much the errors of each row of an embedding count: as much as the outputs felt of them, but every row
+ * something, because tokens that the inputs do not have occur in others. NULL: all the same. */
+static pare_status row_weights(const double **out, const maker *k, const char *name, size_t rows,
+                               pare_arena *scratch, pare_err *err)
 {
     const output_gradient *const g = output_gradient_find(&k->gradients, name);
-    double *const worth = g && g->row ? pare_alloc(scratch, rows, sizeof *worth) : NULL;
     double mean = 0;
-    for (size_t i = 0; worth && i < rows; i++) mean += g->row[i] / (double)rows;
-    for (size_t i = 0; worth && i < rows; i++)
-        worth[i] = pow(mean > 0 ? g->row[i] / mean + WORTH_UNSEEN : 1, WORTH_POWER);
-    return worth;
+    *out = NULL;
+    if (!g || !g->row) return PARE_OK;
+    double *const to = pare_alloc(scratch, rows, sizeof *to);
+    if (!to) return pare_no_memory(err);
+    for (size_t i = 0; i < rows; i++) mean += g->row[i] / (double)rows;
+    for (size_t i = 0; i < rows; i++)
+        to[i] = pow(mean > 0 ? g->row[i] / mean + WORTH_UNSEEN : 1, WORTH_POWER);
+    *out = to;
+    return PARE_OK;
 }
 
 static pare_status quantize(maker *k, const char *name, pare_weight *w, const quant_choice *c,
@@ -221,6 +226,9 @@ static pare_status quantize(maker *k, const char *name, pare_weight *w, const qu
         if (!(fabsf(f[i]) <= (float)QUANT_MOST_WEIGHT))
             return pare_fail(err, PARE_ERR_INPUT, "tensor %s: weight %zu is %g; scales end at %g",
                              name, i, wide.v[i], QUANT_MOST_WEIGHT);
+    const double *worth;
+    pare_status st = row_weights(&worth, k, name, w->rows, scratch, err);
+    if (st) return st;
     uint64_t stream = 0;
     const quant_job job = {.rows = w->rows,
                            .cols = w->cols,
@@ -231,13 +239,13 @@ static pare_status quantize(maker *k, const char *name, pare_weight *w, const qu
                            .group = c->group,
                            .affine = k->o->affine,
                            .each_row = is_embedding(name),
-                           .worth = row_worths(k, name, w->rows, scratch),
+                           .worth = worth,
                            .state_bits = (unsigned)k->o->state_bits,
                            .seed = k->o->seed,
                            .stream = pare_source_find(&stream, name) ? stream : 0,
                            .exec = k->exec};
     pare_quant_matrix *const to = &k->r->matrix[k->r->n];
-    pare_status st = quant_matrix(coded, &expanded, keep, &job, err);
+    st = quant_matrix(coded, &expanded, keep, &job, err);
     if (!st) st = measure_errors(to, &wide, expanded, &k->moments.square, scratch, err);
     if (st) return st;
     coded->name = to->name = copy;
